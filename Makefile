@@ -1,0 +1,32 @@
+# make test       format check, lint, type check, all tests
+# make reproduce  the paper's experiments in a short form
+# make benchmark  the speed claims, as ratios measured in one run
+# Each creates .venv and installs what it needs. PYTHON=python3.12 chooses an interpreter for .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: test reproduce benchmark format clean
+
+test: $(VENV)/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+benchmark: $(VENV)/.installed
+	$(BIN)/python -m benchmarks
+
+format: $(VENV)/.installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("cones needs Python 3.11 or newer, and $(PYTHON) is %d.%d; try make PYTHON=python3.11" % v[:2])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

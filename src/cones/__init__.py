@@ -1,0 +1,40 @@
+"""CoNES: convex natural evolution strategies for expensive, high-dimensional black boxes."""
+
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
+from cones.checkpoint import load
+from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
+from cones.methods import ES, NES, CoNES
+from cones.minimize import minimize, resume, scipy_method
+from cones.optimizers import SGD, Adam
+from cones.solvers import Step, StepStatus, solve_step
+from cones.stopping import StopReason
+from cones.strategy import Strategy
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ES",
+    "NES",
+    "SGD",
+    "Adam",
+    "Belief",
+    "CheckpointError",
+    "CoNES",
+    "ConesError",
+    "DiagonalGaussian",
+    "FullGaussian",
+    "Gradient",
+    "InputError",
+    "MissingExtraError",
+    "StateError",
+    "Step",
+    "StepStatus",
+    "StopReason",
+    "Strategy",
+    "__version__",
+    "load",
+    "minimize",
+    "resume",
+    "scipy_method",
+    "solve_step",
+]

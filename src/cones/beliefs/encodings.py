@@ -1,0 +1,128 @@
+r"""Encodings of the covariance and the chain rule between them.
+
+An encoding is a set of parameters p for the covariance: the covariance itself, its Cholesky factor,
+its logarithm or its inverse. A gradient dl/dp is carried to dl/dSigma by the chain rule. Because the
+step problem is linearised in (mean, covariance), pulling the gradient back, solving, and encoding the
+result gives the same distribution whatever the encoding (Theorem 2 of the paper).
+
+| encoding | diagonal | full |
+| --- | --- | --- |
+| covariance | sigma^2 | Sigma |
+| cholesky | sigma | lower-triangular L, Sigma = L L^T |
+| log-variance | log sigma^2 | matrix logarithm of Sigma |
+| precision | 1 / sigma^2 | Sigma^-1 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from cones.types import Matrix, Vector
+
+__all__ = ["DIAGONAL", "ENCODINGS", "FULL", "Encoding"]
+
+ENCODINGS = ("covariance", "cholesky", "log-variance", "precision")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Four maps. The last two take (covariance, gradient) and return a gradient."""
+
+    encode: Callable[[Vector], Vector]
+    decode: Callable[[Vector], Vector]
+    push: Callable[[Vector, Vector], Vector]  # dl/dSigma -> dl/dp
+    pull: Callable[[Vector, Vector], Vector]  # dl/dp -> dl/dSigma
+
+
+def _identity(covariance: Vector) -> Vector:
+    return covariance
+
+
+def _same(covariance: Vector, gradient: Vector) -> Vector:
+    return gradient
+
+
+DIAGONAL = {
+    "covariance": Encoding(_identity, _identity, _same, _same),
+    "cholesky": Encoding(np.sqrt, np.square, lambda v, g: 2.0 * np.sqrt(v) * g, lambda v, h: h / (2.0 * np.sqrt(v))),
+    "log-variance": Encoding(np.log, np.exp, lambda v, g: v * g, lambda v, h: h / v),
+    "precision": Encoding(np.reciprocal, np.reciprocal, lambda v, g: -(v**2) * g, lambda v, h: -h / v**2),
+}
+
+
+def _symmetric(matrix: Matrix) -> Matrix:
+    return 0.5 * (matrix + matrix.T)
+
+
+def _inverse(matrix: Matrix) -> Matrix:
+    return _symmetric(np.asarray(np.linalg.inv(matrix), np.float64))
+
+
+def _cholesky(matrix: Matrix) -> Matrix:
+    return np.asarray(np.linalg.cholesky(matrix), np.float64)
+
+
+def _from_cholesky(factor: Matrix) -> Matrix:
+    return np.tril(factor) @ np.tril(factor).T
+
+
+def _push_cholesky(covariance: Matrix, gradient: Matrix) -> Matrix:
+    # dSigma = dL L^T + L dL^T, so dl = <2 G L, dL>, and dL is lower triangular.
+    return np.tril(2.0 * gradient @ _cholesky(covariance))
+
+
+def _pull_cholesky(covariance: Matrix, gradient: Matrix) -> Matrix:
+    # The reverse-mode derivative of the Cholesky factorisation (Murray, arXiv:1602.07527).
+    factor = _cholesky(covariance)
+    inner = np.tril(factor.T @ np.tril(gradient))
+    inner[np.diag_indices_from(inner)] *= 0.5
+    half = solve_triangular(factor, inner, lower=True, trans="T")
+    return _symmetric(solve_triangular(factor, half.T, lower=True, trans="T").T)
+
+
+def _function(matrix: Matrix, function: Callable[[Vector], Vector]) -> Matrix:
+    values, vectors = np.linalg.eigh(matrix)
+    return _symmetric((vectors * function(values)) @ vectors.T)
+
+
+def _exponential_differences(logs: Vector) -> Matrix:
+    """(e^x - e^y) / (x - y) for all pairs, e^x on the diagonal: the derivative of the matrix exponential."""
+    x, y = logs[:, None], logs[None, :]
+    half = 0.5 * (x - y)
+    safe = np.where(half == 0.0, 1.0, half)
+    return np.asarray(np.exp(0.5 * (x + y)) * np.where(half == 0.0, 1.0, np.sinh(safe) / safe))
+
+
+def _push_log(covariance: Matrix, gradient: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(covariance)
+    inner = vectors.T @ gradient @ vectors * _exponential_differences(np.log(values))
+    return _symmetric(vectors @ inner @ vectors.T)
+
+
+def _pull_log(covariance: Matrix, gradient: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(covariance)
+    inner = vectors.T @ gradient @ vectors / _exponential_differences(np.log(values))
+    return _symmetric(vectors @ inner @ vectors.T)
+
+
+def _push_precision(covariance: Matrix, gradient: Matrix) -> Matrix:
+    return -_symmetric(covariance @ gradient @ covariance)
+
+
+def _pull_precision(covariance: Matrix, gradient: Matrix) -> Matrix:
+    precision = _inverse(covariance)
+    return -_symmetric(precision @ gradient @ precision)
+
+
+FULL = {
+    "covariance": Encoding(_identity, _identity, _same, _same),
+    "cholesky": Encoding(_cholesky, _from_cholesky, _push_cholesky, _pull_cholesky),
+    "log-variance": Encoding(
+        lambda matrix: _function(matrix, np.log), lambda matrix: _function(matrix, np.exp), _push_log, _pull_log
+    ),
+    "precision": Encoding(_inverse, _inverse, _push_precision, _pull_precision),
+}

@@ -1,0 +1,153 @@
+"""The Gaussian with a full covariance: O(n^2) memory, low-rank updates in O(n^2 N)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+
+from cones.beliefs.belief import Belief, FrameGradient, Gradient
+from cones.beliefs.encodings import ENCODINGS, FULL, Encoding
+from cones.beliefs.spectral import Spectral
+from cones.checks import check_array, check_finite, check_matrix, check_one_of, check_shape, check_vector
+from cones.errors import InputError
+from cones.types import Matrix, Vector
+
+__all__ = ["FullGaussian"]
+
+
+class FullGaussian(Belief):
+    """N(mean, covariance).
+
+    The covariance is held as a square factor L with covariance = L L^T, together with W = L^-T. A
+    change exp(S) of the covariance in the frame turns them into L exp(S / 2) and W exp(-S / 2): for S
+    of rank k (up to a multiple of I) that is two products with n x k matrices, and neither an
+    eigendecomposition nor a Cholesky factorisation of an n x n matrix is ever needed.
+
+    Args:
+        mean: shape (n,).
+        covariance: shape (n, n), symmetric and positive definite.
+
+    Example:
+        >>> belief = FullGaussian([0.0, 0.0], [[2.0, 1.0], [1.0, 2.0]])
+        >>> round(belief.entropy(), 6)
+        3.387183
+    """
+
+    def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
+        self.mean: Vector = check_vector("mean", mean).copy()
+        matrix = check_matrix("covariance", covariance, self.dim)
+        try:
+            self.factor: Matrix = np.asarray(np.linalg.cholesky(matrix), np.float64)
+        except np.linalg.LinAlgError:
+            least = float(np.linalg.eigvalsh(matrix)[0])
+            raise InputError(
+                f"covariance: expected a positive definite matrix, got one with an eigenvalue of {least:.3g}"
+            ) from None
+        self._inverse_transpose: Matrix = solve_triangular(self.factor, np.eye(self.dim), lower=True).T
+
+    @classmethod
+    def _trusted(cls, mean: Vector, factor: Matrix, inverse_transpose: Matrix) -> Self:
+        """Without the checks, for beliefs that the library has computed itself."""
+        self = cls.__new__(cls)
+        self.mean, self.factor, self._inverse_transpose = mean, factor, inverse_transpose
+        return self
+
+    def __repr__(self) -> str:
+        return f"FullGaussian(dim={self.dim}, spread={self.spread():.3g})"
+
+    @property
+    def covariance(self) -> Matrix:
+        return np.asarray(self.factor @ self.factor.T)
+
+    @property
+    def precision(self) -> Matrix:
+        return np.asarray(self._inverse_transpose @ self._inverse_transpose.T)
+
+    def displacements(self, noise: Matrix, out: Matrix | None = None) -> Matrix:
+        return np.matmul(noise, self.factor.T, out=out)
+
+    def to_frame(self, shift: Vector) -> Vector:
+        return np.asarray(shift @ self._inverse_transpose)
+
+    def from_frame(self, shift: Vector) -> Vector:
+        return np.asarray(self.factor @ shift)
+
+    def gradient_from_frame(self, gradient: Vector) -> Vector:
+        return np.asarray(self._inverse_transpose @ gradient)
+
+    def whiten(self, gradient: Gradient) -> FrameGradient:
+        mean, covariance = self._checked(gradient)
+        inner = self.factor.T @ covariance @ self.factor
+        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+        return FrameGradient(mean @ self.factor, Spectral(values, vectors))
+
+    def second_moment(self, noise: Matrix, weights: Vector) -> Spectral:
+        if len(noise) >= self.dim:
+            values, vectors = np.linalg.eigh((noise.T * weights) @ noise)
+            return Spectral(values, vectors)
+        # Z^T diag(w) Z = Q (R diag(w) R^T) Q^T with Z^T = Q R: the spectrum of a small matrix.
+        basis, triangle = np.linalg.qr(noise.T)
+        values, vectors = np.linalg.eigh((triangle * weights) @ triangle.T)
+        return Spectral(values, basis @ vectors)
+
+    def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
+        return self._trusted(
+            self.mean + shift,
+            log_ratio.map(lambda logs: np.exp(0.5 * logs)).right_multiply(self.factor),
+            log_ratio.map(lambda logs: np.exp(-0.5 * logs)).right_multiply(self._inverse_transpose),
+        )
+
+    def natural_gradient(self, gradient: Gradient) -> Gradient:
+        mean, matrix = self._checked(gradient)
+        covariance = self.covariance
+        return Gradient(covariance @ mean, 2.0 * covariance @ matrix @ covariance)
+
+    def kl(self, other: Self) -> float:
+        difference = other.to_frame(self.mean - other.mean)
+        logs = 2.0 * np.log(np.linalg.svd(other._inverse_transpose.T @ self.factor, compute_uv=False))
+        return 0.5 * float(difference @ difference + (np.expm1(logs) - logs).sum())
+
+    def log_determinant(self) -> float:
+        return 2.0 * float(np.linalg.slogdet(self.factor).logabsdet)
+
+    def standard_deviations(self) -> Vector:
+        return np.asarray(np.linalg.norm(self.factor, axis=1))
+
+    def encode(self, encoding: str) -> Vector:
+        return _encoding(encoding).encode(self.covariance)
+
+    @classmethod
+    def decode(cls, mean: ArrayLike, parameters: ArrayLike, encoding: str) -> Self:
+        return cls(mean, _encoding(encoding).decode(check_array("parameters", parameters)))
+
+    def gradient_to_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
+        mean, covariance = self._checked(gradient)
+        return Gradient(mean, _encoding(encoding).push(self.covariance, covariance))
+
+    def gradient_from_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
+        mean = check_vector("gradient.mean", gradient.mean, self.dim)
+        parameters = check_array("gradient.covariance", gradient.covariance)  # triangular for cholesky
+        check_shape("gradient.covariance", parameters, (self.dim, self.dim))
+        check_finite("gradient.covariance", parameters)
+        return Gradient(mean, _encoding(encoding).pull(self.covariance, parameters))
+
+    def state(self) -> dict[str, Any]:
+        return {"mean": self.mean, "factor": self.factor, "inverse_transpose": self._inverse_transpose}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        mean = check_vector("mean", state["mean"])
+        for name in ("factor", "inverse_transpose"):
+            check_shape(name, check_array(name, state[name]), (mean.size, mean.size))
+        return cls._trusted(mean, state["factor"], state["inverse_transpose"])
+
+    def _checked(self, gradient: Gradient) -> tuple[Vector, Matrix]:
+        mean = check_vector("gradient.mean", gradient.mean, self.dim)
+        return mean, check_matrix("gradient.covariance", gradient.covariance, self.dim)
+
+
+def _encoding(name: str) -> Encoding:
+    return FULL[check_one_of("encoding", name, ENCODINGS)]

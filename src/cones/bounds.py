@@ -1,0 +1,77 @@
+"""Box bounds: candidates outside are reflected into the box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cones.checks import check_array
+from cones.errors import InputError
+from cones.types import Matrix, Vector
+
+__all__ = ["Box", "box_from"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """lower <= x <= upper, coordinate by coordinate; either side may be infinite."""
+
+    lower: Vector
+    upper: Vector
+
+    def reflect(self, candidates: Matrix) -> Matrix:
+        """Candidates mirrored at the bounds until they lie inside; those inside are unchanged.
+
+        Reflection keeps the loss continuous across a bound and, unlike clipping, not flat behind it, so
+        that the gradient still points somewhere when the belief leans over the edge.
+        """
+        lower, upper = self.lower, self.upper
+        if bool((candidates >= lower).all()) and bool((candidates <= upper).all()):
+            return candidates
+        width = upper - lower
+        with np.errstate(invalid="ignore"):
+            phase = np.mod(candidates - lower, 2.0 * width)
+            inside = lower + (width - np.abs(phase - width))  # both sides finite
+        inside = np.where(np.isposinf(upper), lower + np.abs(candidates - lower), inside)
+        inside = np.where(np.isneginf(lower), upper - np.abs(upper - candidates), inside)
+        inside = np.where(width == 0.0, lower, inside)
+        inside = np.where((candidates >= lower) & (candidates <= upper), candidates, inside)
+        return np.asarray(np.clip(inside, lower, upper))  # rounding may step over the edge
+
+
+def box_from(bounds: Any, x0: Vector) -> Box | None:
+    """A box from what SciPy accepts: a `scipy.optimize.Bounds`, or a (low, high) pair per coordinate."""
+    if bounds is None:
+        return None
+    size = x0.size
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        sides = [bounds.lb, bounds.ub]
+    else:
+        try:
+            pairs = [(low, high) for low, high in bounds]
+        except (TypeError, ValueError):
+            raise InputError(
+                "bounds: expected a scipy.optimize.Bounds or a sequence of (low, high) pairs, "
+                f"got {type(bounds).__name__}"
+            ) from None
+        if len(pairs) != size:
+            raise InputError(f"bounds: expected {size} pairs, one per coordinate of x0, got {len(pairs)}")
+        sides = [
+            [-np.inf if low is None else low for low, _ in pairs],
+            [np.inf if high is None else high for _, high in pairs],
+        ]
+    try:
+        lower, upper = (np.broadcast_to(check_array("bounds", side), (size,)).copy() for side in sides)
+    except ValueError as error:
+        raise InputError(f"bounds: expected sides that fit the {size} coordinates of x0: {error}") from None
+    for index in range(size):
+        low, high = lower[index], upper[index]
+        if not low <= high or low == np.inf or high == -np.inf:
+            raise InputError(f"bounds: expected low <= high, got ({low}, {high}) for coordinate {index}")
+        if not low <= x0[index] <= high:
+            raise InputError(
+                f"x0: expected a start within bounds, got {x0[index]} outside ({low}, {high}) at coordinate {index}"
+            )
+    return Box(lower, upper)

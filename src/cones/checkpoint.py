@@ -1,0 +1,155 @@
+"""Checkpoints: a run on disk, from which it goes on bit for bit.
+
+The file is a zip of `.npy` arrays with one JSON header among them (NumPy's `.npz`), so it holds data and
+nothing that could be executed. It is written beside its place and moved there when it is complete, so
+that a crash or a full disk leaves the previous checkpoint as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cones import stopping
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
+from cones.bounds import Box
+from cones.errors import CheckpointError, ConesError
+from cones.noise import AntitheticNoise, IndependentNoise
+from cones.optimizers import SGD, Adam, AdamMemory, SGDMemory
+from cones.progress import COLUMNS, History, State
+from cones.refine import Convex, Natural, Plain
+from cones.strategy import Strategy
+
+__all__ = ["load", "read", "save"]
+
+FORMAT, VERSION = "cones checkpoint", 1
+
+_KNOWN_CLASSES: tuple[type, ...] = (
+    *(State, Box, DiagonalGaussian, FullGaussian, AntitheticNoise, IndependentNoise),
+    *(Plain, Natural, Convex, Adam, AdamMemory, SGD, SGDMemory),
+    *(stopping.FTarget, stopping.XTol, stopping.FTol, stopping.MaxFev, stopping.MaxIter),
+    *(stopping.MaxTime, stopping.Stagnation),
+)
+# What a checkpoint may name. Any other name is refused.
+KNOWN = {known.__name__: known for known in _KNOWN_CLASSES}
+PARTS = ("method", "state", "noise", "shaping", "refinement", "optimizer", "box", "criteria")
+
+
+def save(path: str | PathLike[str], strategy: Strategy[Any], run: Mapping[str, Any] | None = None) -> None:
+    """Write a checkpoint of a strategy, with the settings of the run around it."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "columns": COLUMNS,
+        "strategy": {part: _pack(getattr(strategy, part), arrays) for part in PARTS},
+        "history": _pack(strategy.history.table()[: strategy.state.iteration], arrays),
+        "run": dict(run or {}),
+    }
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    _write_atomically(Path(path), arrays)
+
+
+def load(path: str | PathLike[str]) -> Strategy[Any]:
+    """The strategy of a checkpoint, ready to `ask`.
+
+    Example:
+        >>> import cones, tempfile, pathlib
+        >>> es = cones.CoNES([1.0, 2.0], popsize=10, rng=0)
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.ckpt")
+        >>> es.save(path)
+        >>> bool((cones.load(path).ask() == es.ask()).all())
+        True
+    """
+    return read(path)[0]
+
+
+def read(path: str | PathLike[str]) -> tuple[Strategy[Any], dict[str, Any]]:
+    """The strategy of a checkpoint and the settings of the run around it."""
+    if not os.path.exists(path):
+        raise CheckpointError(f"{path}: no such checkpoint")
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            header = json.loads(bytes(archive["header"]))
+            if header["format"] != FORMAT:
+                raise ValueError(f"format {header['format']!r}")
+            if header["version"] != VERSION:
+                raise CheckpointError(
+                    f"{path}: written in version {header['version']} of the checkpoint format; "
+                    f"this release of cones reads version {VERSION}"
+                )
+            arrays = {name: archive[name] for name in archive.files if name != "header"}
+        parts = {part: _unpack(header["strategy"][part], arrays) for part in PARTS}
+        parts["criteria"] = tuple(parts["criteria"])
+        if tuple(header["columns"]) != COLUMNS:
+            raise ValueError("other columns of history")
+        strategy: Strategy[Any] = Strategy(**parts, history=History(_unpack(header["history"], arrays)))
+        return strategy, dict(header["run"])
+    except CheckpointError:
+        raise
+    except (
+        *(OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+        *(zipfile.BadZipFile, zlib.error, ConesError, NotImplementedError, UnicodeDecodeError),
+    ) as error:
+        raise CheckpointError(
+            f"{path}: not a complete cones checkpoint ({type(error).__name__}: {error}); it was not used"
+        ) from error
+
+
+def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    """The value as JSON, its arrays put aside."""
+    if isinstance(value, np.ndarray):
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, (tuple, list)):
+        return [_pack(item, arrays) for item in value]
+    if isinstance(value, Belief):
+        parts = value.state()
+    elif is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    else:
+        parts = {}
+    if type(value).__name__ not in KNOWN:
+        raise CheckpointError(f"a {type(value).__name__} cannot be written to a checkpoint: {value!r}")
+    return {"type": type(value).__name__, "parts": {name: _pack(part, arrays) for name, part in parts.items()}}
+
+
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
+    if isinstance(value, list):
+        return [_unpack(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    known = KNOWN[value["type"]]
+    parts = {name: _unpack(part, arrays) for name, part in value["parts"].items()}
+    return known.from_state(parts) if issubclass(known, Belief) else known(**parts)
+
+
+def _write_atomically(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise CheckpointError(f"{path}: the checkpoint could not be written ({error})") from error
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)

@@ -1,0 +1,115 @@
+"""Checks of arguments: each names the argument, says what was expected and what came."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cones.errors import InputError
+from cones.types import Matrix, Vector
+
+__all__ = [
+    "check_finite",
+    "check_integer",
+    "check_matrix",
+    "check_number",
+    "check_one_of",
+    "check_positive",
+    "check_shape",
+    "check_vector",
+]
+
+
+def check_array(name: str, value: ArrayLike) -> Vector:
+    """A float64 array, copied only if it must be converted."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"dtype {array.dtype}")
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name}: expected real numbers, got {_brief(value)} ({error})") from None
+
+
+def check_finite(name: str, array: Vector) -> None:
+    # Both extremes carry NaN along: two reductions instead of a mask as large as the array.
+    if array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
+        bad = np.argwhere(~np.isfinite(array))
+        place = f" at index {tuple(int(i) for i in bad[0])}" if array.ndim else ""
+        more = f" and {len(bad) - 1} more" if len(bad) > 1 else ""
+        raise InputError(f"{name}: expected finite numbers, got {array[tuple(bad[0])]}{place}{more}")
+
+
+def check_shape(name: str, array: Vector, shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise InputError(f"{name}: expected shape {shape}, got shape {array.shape}")
+
+
+def check_vector(name: str, value: ArrayLike, size: int | None = None, *, positive: bool = False) -> Vector:
+    """A finite vector; a scalar is spread over `size` coordinates when `size` is known."""
+    vector = check_array(name, value)
+    if size is not None and vector.ndim == 0:
+        vector = np.full(size, float(vector))
+    if vector.ndim != 1 or vector.size == 0:
+        raise InputError(f"{name}: expected a vector with at least one number, got shape {vector.shape}")
+    if size is not None:
+        check_shape(name, vector, (size,))
+    check_finite(name, vector)
+    if positive and vector.min() <= 0.0:
+        first = int(np.argmax(vector <= 0.0))
+        raise InputError(f"{name}: expected positive numbers, got {vector[first]} at index {first}")
+    return vector
+
+
+def check_matrix(name: str, value: ArrayLike, size: int) -> Matrix:
+    """A finite symmetric matrix (up to rounding, which is averaged away)."""
+    matrix = check_array(name, value)
+    check_shape(name, matrix, (size, size))
+    check_finite(name, matrix)
+    asymmetry = float(np.abs(matrix - matrix.T).max())
+    if asymmetry > 1e-8 * float(np.abs(matrix).max()):
+        raise InputError(f"{name}: expected a symmetric matrix, got one that differs from its transpose by {asymmetry}")
+    return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
+
+
+def check_number(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected a number, got {_brief(value)}") from None
+    if not math.isfinite(number):
+        raise InputError(f"{name}: expected a finite number, got {number}")
+    return number
+
+
+def check_positive(name: str, value: Any) -> float:
+    number = check_number(name, value)
+    if number <= 0.0:
+        raise InputError(f"{name}: expected a positive number, got {number}")
+    return number
+
+
+def check_integer(name: str, value: Any, least: int) -> int:
+    """An integer, or a float that is one (1e5)."""
+    try:
+        integer = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}: expected an integer, got {_brief(value)}") from None
+    if integer < least:
+        raise InputError(f"{name}: expected at least {least}, got {integer}")
+    return integer
+
+
+def check_one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise InputError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {_brief(value)}")
+    return str(value)
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,78 @@
+"""Progress on the terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+from cones.stopping import MaxFev, MaxIter, MaxTime
+from cones.strategy import Strategy
+
+__all__ = ["ProgressLine"]
+
+
+class ProgressLine:
+    """One line that is rewritten in place on a terminal; elsewhere a new line now and then."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = self._stream.isatty()
+        self._interval = 0.1 if self._terminal else 10.0
+        self._next = 0.0
+        self._width = 0
+
+    def update(self, strategy: Strategy[Any]) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self._interval
+            self._write(describe(strategy))
+
+    def finish(self, strategy: Strategy[Any], message: str) -> None:
+        self._write(describe(strategy))
+        self._stream.write(f"{chr(10) if self._terminal else ''}{message}\n")
+        self._stream.flush()
+
+    def _write(self, text: str) -> None:
+        if self._terminal:
+            self._stream.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def describe(strategy: Strategy[Any]) -> str:
+    """Where a run stands, in one line."""
+    state = strategy.state
+    if state.iteration == 0:
+        return f"{strategy.method}: starting"
+    mean, spread = (float(strategy.history.last(name, 1)[0]) for name in ("mean_loss", "spread"))
+    parts = [
+        f"{strategy.method} iteration {state.iteration}",
+        f"{state.evaluations} evaluations",
+        f"best {state.best_fun:.6g}",
+        f"mean {mean:.6g}",
+        f"spread {spread:.3g}",
+        _duration(state.seconds),
+    ]
+    share = fraction_done(strategy)
+    if 0.0 < share < 1.0:
+        parts.append(f"{100.0 * share:.0f}%, at most {_duration(state.seconds * (1.0 - share) / share)} left")
+    return "  ".join(parts)
+
+
+def fraction_done(strategy: Strategy[Any]) -> float:
+    """The largest share of a budget that is spent."""
+    state = strategy.state
+    spent = {MaxFev: state.evaluations, MaxIter: state.iteration, MaxTime: state.seconds}
+    shares = [spent[kind] / criterion.limit for criterion in strategy.criteria if (kind := type(criterion)) in spent]
+    return min(1.0, max(shares, default=0.0))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60.0:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s"

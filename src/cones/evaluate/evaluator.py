@@ -1,0 +1,76 @@
+"""The interface of an evaluator: candidates in, losses out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from cones.errors import InputError
+from cones.types import Matrix, Vector
+
+__all__ = ["Evaluator", "Objective"]
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What to minimise: `fun(x, *args)` for one candidate, or for many rows at once if `vectorized`."""
+
+    fun: Callable[..., Any]
+    args: Sequence[Any] = ()
+    vectorized: bool = False
+
+    def losses(self, rows: Matrix, first: int) -> Vector:
+        """Losses of `rows`, the candidates from index `first` on.
+
+        An exception in `fun` goes on to the caller with a note that names the candidate.
+        """
+        if self.vectorized:
+            try:
+                return self._checked(self.fun(rows, *self.args), len(rows))
+            except Exception as error:
+                error.add_note(f"cones: raised by fun for candidates {first} to {first + len(rows) - 1}")
+                raise
+        losses = np.empty(len(rows))
+        for index, row in enumerate(rows, start=first):
+            try:
+                # A copy, so that `fun` may change its argument.
+                losses[index - first] = self._checked(self.fun(row.copy(), *self.args), 1)[0]
+            except Exception as error:
+                error.add_note(f"cones: raised by fun for candidate {index}")
+                raise
+        return losses
+
+    def _checked(self, value: Any, count: int) -> Vector:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub" or array.size != count:
+            expected = "a number" if count == 1 and not self.vectorized else f"{count} numbers, one per row"
+            raise InputError(f"fun: expected it to return {expected}, got {type(value).__name__} {value!r:.60}")
+        return np.asarray(array, dtype=np.float64).reshape(count)
+
+
+class Evaluator(ABC):
+    """Evaluates a population. Losses come back in the order of the candidates."""
+
+    @abstractmethod
+    def losses(self, candidates: Matrix) -> Vector:
+        """One loss per candidate."""
+
+    def close(self) -> None:  # noqa: B027 - most evaluators hold nothing
+        """Release what the evaluator itself has started."""
+
+    def abort(self) -> None:
+        """Release it without waiting for work under way."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()

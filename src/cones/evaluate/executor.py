@@ -1,0 +1,97 @@
+"""Evaluation by any `concurrent.futures.Executor`, or by a process pool of our own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import pairwise
+
+import numpy as np
+
+from cones.errors import InputError, StateError
+from cones.evaluate.evaluator import Evaluator, Objective
+from cones.threads import thread_count
+from cones.types import Matrix, Vector
+
+__all__ = ["ExecutorEvaluator", "ProcessEvaluator"]
+
+# A few tasks per worker: large ones cost less to send, several even out candidates that take longer.
+TASKS_PER_WORKER = 4
+
+
+def _in_chunks(executor: Executor, workers: int, objective: Objective | None, candidates: Matrix) -> Vector:
+    count = len(candidates)
+    tasks = min(count, TASKS_PER_WORKER * workers)
+    edges = [count * i // tasks for i in range(tasks + 1)]
+    futures: list[Future[Vector]] = []
+    try:
+        for first, last in pairwise(edges):
+            futures.append(executor.submit(_work, objective, candidates[first:last], first))
+        return np.concatenate([future.result() for future in futures])
+    except BrokenProcessPool as error:
+        raise StateError(
+            "workers: a worker process died while it evaluated candidates (killed, out of memory, or a crash in fun)"
+        ) from error
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _work(objective: Objective | None, rows: Matrix, first: int) -> Vector:
+    chosen = objective if objective is not None else _installed
+    assert chosen is not None
+    return chosen.losses(rows, first)
+
+
+class ExecutorEvaluator(Evaluator):
+    """Evaluates on an executor that belongs to the caller and is left running."""
+
+    def __init__(self, objective: Objective, executor: Executor) -> None:
+        self._objective = objective
+        self._executor = executor
+        self._workers = int(getattr(executor, "_max_workers", None) or thread_count())
+
+    def losses(self, candidates: Matrix) -> Vector:
+        return _in_chunks(self._executor, self._workers, self._objective, candidates)
+
+
+_installed: Objective | None = None
+
+
+def _install(objective: Objective) -> None:
+    """Run once in each worker process: what to evaluate is sent once, not with every task."""
+    global _installed
+    _installed = objective
+    # Ctrl-C belongs to the parent, which ends the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class ProcessEvaluator(Evaluator):
+    """Evaluates on a pool of processes that lives as long as the evaluator."""
+
+    def __init__(self, objective: Objective, workers: int) -> None:
+        if multiprocessing.get_start_method() != "fork":
+            try:
+                pickle.dumps(objective)
+            except Exception as error:
+                raise InputError(
+                    f"fun: expected a function that can be sent to worker processes, got one that cannot be pickled "
+                    f"({error}); define it at the top of a module, or pass a ThreadPoolExecutor as workers"
+                ) from None
+        self._workers = workers
+        self._executor = ProcessPoolExecutor(workers, initializer=_install, initargs=(objective,))
+
+    def losses(self, candidates: Matrix) -> Vector:
+        return _in_chunks(self._executor, self._workers, None, candidates)
+
+    def close(self) -> None:
+        self._executor.shutdown(cancel_futures=True)
+
+    def abort(self) -> None:
+        processes = list((getattr(self._executor, "_processes", None) or {}).values())
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()

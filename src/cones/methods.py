@@ -1,0 +1,159 @@
+"""ES, NES and CoNES: one pipeline, three refinements of the same gradient estimate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
+from cones.bounds import box_from
+from cones.checks import check_integer, check_one_of, check_vector
+from cones.errors import InputError
+from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
+from cones.optimizers import Adam, Optimizer
+from cones.progress import State
+from cones.refine import Convex, Natural, Plain, Refinement
+from cones.shaping import SHAPINGS
+from cones.stopping import criteria_from
+from cones.strategy import Strategy
+
+__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings"]
+
+
+class Settings(TypedDict, total=False):
+    """Keyword arguments that all methods share.
+
+    belief: "diagonal" (default) or "full", the covariance that the belief can learn.
+    popsize: candidates per iteration, 100 by default.
+    antithetic: candidates in pairs mirrored at the mean (default) or independent.
+    shaping: "centred_ranks" (default), "normal_scores", "standardised" or "raw".
+    optimizer: `cones.Adam()` with learning rates 0.1 by default, or `cones.SGD(...)`.
+    bounds: a `scipy.optimize.Bounds` or (low, high) pairs; candidates are reflected into the box.
+    rng: seed, `numpy.random.Generator`, `SeedSequence` or None.
+    ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off.
+        xtol and ftol are 1e-11 and stagnation 100 + 100 n^1.5 / popsize iterations by default; with no
+        budget given there are at most 1000 iterations.
+    """
+
+    belief: Literal["diagonal", "full"]
+    popsize: int
+    antithetic: bool
+    shaping: str
+    optimizer: Optimizer[Any]
+    bounds: Any
+    rng: Rng
+    ftarget: float | None
+    maxfev: float | None
+    maxiter: float | None
+    maxtime: float | None
+    xtol: float | None
+    ftol: float | None
+    stagnation: float | None
+
+
+def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy[Any]:
+    """Evolution strategies: the optimizer follows the gradient estimate itself.
+
+    Arguments as for `CoNES`, without `radius` and `solver`.
+    """
+    return _compose("ES", x0, sigma0, Plain(), **settings)
+
+
+def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy[Any]:
+    """Natural evolution strategies: the optimizer follows the natural gradient.
+
+    Arguments as for `CoNES`, without `radius` and `solver`.
+    """
+    return _compose("NES", x0, sigma0, Natural(), **settings)
+
+
+def CoNES(
+    x0: ArrayLike | Belief,
+    sigma0: ArrayLike | None = None,
+    *,
+    radius: float | None = None,
+    solver: str = "dual",
+    **settings: Unpack[Settings],
+) -> Strategy[Any]:
+    """Convex natural evolution strategies: the optimizer follows the steepest direction in a KL ball.
+
+    Args:
+        x0: where to start, shape (n,), or a whole belief, such as `FullGaussian(mean, covariance)`.
+        sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of
+            the width between two finite bounds, and 1 elsewhere.
+        radius: the paper's epsilon, of the ball KL <= radius^2; sqrt(2 n) by default, which is the
+            paper's 100 at 5000 dimensions.
+        solver: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs", "mosek".
+        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, shaping, optimizer,
+            bounds, rng, and the stop criteria.
+
+    Example:
+        >>> import numpy as np
+        >>> es = CoNES(np.full(5, 3.0), popsize=20, rng=0, ftarget=0.1)
+        >>> while not es.stop():
+        ...     X = es.ask()
+        ...     es.tell(X, (X**2).sum(axis=1))
+        >>> es.result.success
+        True
+
+    Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
+    """
+    size = x0.dim if isinstance(x0, Belief) else np.size(np.asarray(x0))
+    refinement = Convex(math.sqrt(2.0 * max(size, 1)) if radius is None else radius, solver)
+    return _compose("CoNES", x0, sigma0, refinement, **settings)
+
+
+METHODS = {"es": ES, "nes": NES, "cones": CoNES}
+
+
+def _compose(
+    method: str,
+    x0: ArrayLike | Belief,
+    sigma0: ArrayLike | None,
+    refinement: Refinement,
+    *,
+    belief: str | None = None,
+    popsize: int = 100,
+    antithetic: bool = True,
+    shaping: str = "centred_ranks",
+    optimizer: Optimizer[Any] | None = None,
+    bounds: Any = None,
+    rng: Rng = None,
+    **limits: Any,
+) -> Strategy[Any]:
+    """The pipeline around a refinement."""
+    start = _initial_belief(x0, sigma0, belief, bounds)
+    popsize = check_integer("popsize", popsize, 2)
+    noise = (AntitheticNoise if antithetic else IndependentNoise)(seed_from(rng), popsize)
+    if optimizer is not None and not isinstance(optimizer, Optimizer):
+        raise InputError(f"optimizer: expected an optimizer such as cones.Adam(0.1), got {optimizer!r}")
+    return Strategy(
+        method=method,
+        state=State(start),
+        noise=noise,
+        shaping=check_one_of("shaping", shaping, tuple(SHAPINGS)),
+        refinement=refinement,
+        optimizer=Adam() if optimizer is None else optimizer,
+        box=box_from(bounds, start.mean),
+        criteria=criteria_from(start.dim, popsize, limits),
+    )
+
+
+def _initial_belief(x0: ArrayLike | Belief, sigma0: ArrayLike | None, kind: str | None, bounds: Any) -> Belief:
+    if isinstance(x0, Belief):
+        if sigma0 is not None or kind is not None:
+            raise InputError("sigma0, belief: expected neither when x0 is a belief, which has both")
+        return x0
+    mean = check_vector("x0", x0)
+    if sigma0 is None:
+        box = box_from(bounds, mean)
+        width = np.full(mean.size, np.inf) if box is None else box.upper - box.lower
+        deviations = np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)
+    else:
+        deviations = check_vector("sigma0", sigma0, mean.size, positive=True)
+    if check_one_of("belief", kind or "diagonal", ("diagonal", "full")) == "diagonal":
+        return DiagonalGaussian(mean, deviations**2)
+    return FullGaussian(mean, np.diag(deviations**2))

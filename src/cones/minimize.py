@@ -1,0 +1,254 @@
+"""minimize(): the loop around ask and tell, and resume() after a crash."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from os import PathLike, fspath
+from typing import Any, Unpack
+
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
+
+from cones import checkpoint as checkpoints
+from cones.beliefs import Belief
+from cones.checks import check_integer, check_one_of
+from cones.display import ProgressLine
+from cones.errors import CheckpointError, InputError
+from cones.evaluate import Objective, Workers, evaluator_from
+from cones.methods import METHODS, Settings
+from cones.stopping import CALLBACK, INTERRUPTED, StopReason, criteria_from
+from cones.strategy import Strategy
+
+__all__ = ["minimize", "resume", "scipy_method"]
+
+# Without `checkpoint_every`, a checkpoint is written when the last one is this many seconds old.
+CHECKPOINT_SECONDS = 30.0
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: ArrayLike | Belief,
+    args: Sequence[Any] = (),
+    *,
+    method: str = "cones",
+    sigma0: ArrayLike | None = None,
+    radius: float | None = None,
+    solver: str | None = None,
+    callback: Callable[..., Any] | None = None,
+    vectorized: bool = False,
+    workers: Workers = 1,
+    disp: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+    **settings: Unpack[Settings],
+) -> OptimizeResult:
+    """Minimise a function without its gradient.
+
+    Args:
+        fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a
+            (popsize, n) array, one candidate per row, and returns popsize losses. NaN ranks worst.
+        x0: where to start, shape (n,), or a belief.
+        args: further arguments of `fun`.
+        method: "cones", "nes" or "es".
+        sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
+        radius, solver: of the convex step, for "cones"; see `cones.CoNES`.
+        callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
+            parameter, else as `callback(x)` with the best candidate. It may raise StopIteration.
+        workers: 1, a number of processes (-1: one per core), a map-like callable, or any
+            `concurrent.futures.Executor`.
+        disp: show progress on standard error.
+        checkpoint: a file from which `cones.resume` goes on after a crash.
+        checkpoint_every: iterations between checkpoints; by default one is written at the end of the
+            iteration in which the last one has become 30 seconds old.
+        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, shaping, optimizer, bounds,
+            rng, and the stop criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
+
+    Returns:
+        A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
+        success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
+        iteration each), and the final belief. Ctrl-C returns the best so far, with status 7.
+
+        If `fun` raises, the exception goes on with a note that names the candidate, and the result so
+        far is its attribute `cones_result`.
+
+    Example:
+        >>> import cones
+        >>> result = cones.minimize(lambda x: ((x - 3) ** 2).sum(), [0.0] * 5, rng=0, ftarget=0.01)
+        >>> result.success, result.stop
+        (True, 'ftarget')
+    """
+    objective = Objective(fun, tuple(args), bool(vectorized))
+    make = METHODS[check_one_of("method", method, tuple(METHODS))]
+    own: dict[str, Any] = {"radius": radius, "solver": solver}
+    own = {name: value for name, value in own.items() if value is not None}
+    if own and method != "cones":
+        raise InputError(f'{", ".join(own)}: expected with method="cones" only, got method="{method}"')
+    strategy = make(x0, sigma0, **own, **settings)
+    if checkpoint_every is not None:
+        checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
+        if checkpoint is None:
+            raise InputError("checkpoint_every: expected together with checkpoint, the file to write")
+    return _run(strategy, objective, callback, workers, disp, checkpoint, checkpoint_every)
+
+
+def resume(
+    path: str | PathLike[str],
+    fun: Callable[..., Any],
+    args: Sequence[Any] = (),
+    *,
+    callback: Callable[..., Any] | None = None,
+    workers: Workers = 1,
+    disp: bool = False,
+    **limits: Any,
+) -> OptimizeResult:
+    """Go on with a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
+
+    Args:
+        path: the checkpoint. The run goes on writing it as before.
+        fun, args: as given to `minimize`; a checkpoint does not hold code.
+        callback, workers, disp: as for `minimize`.
+        **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
+
+    Example:
+        >>> import cones, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.ckpt")
+        >>> first = cones.minimize(lambda x: (x**2).sum(), [1.0, 1.0], rng=0, maxiter=5, checkpoint=path)
+        >>> cones.resume(path, lambda x: (x**2).sum(), maxiter=10).nit
+        10
+    """
+    strategy, run = checkpoints.read(path)
+    if limits:
+        kept = {criterion.name: criterion.limit for criterion in strategy.criteria}
+        off = dict.fromkeys(("xtol", "ftol", "stagnation"))  # not in `kept`: switched off before
+        strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+    objective = Objective(fun, tuple(args), bool(run.get("vectorized", False)))
+    return _run(strategy, objective, callback, workers, disp, path, run.get("checkpoint_every"))
+
+
+def scipy_method(
+    fun: Callable[..., Any],
+    x0: ArrayLike,
+    args: Sequence[Any] = (),
+    *,
+    bounds: Any = None,
+    callback: Callable[..., Any] | None = None,
+    constraints: Any = (),
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    tol: float | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """CoNES as a method of SciPy: `scipy.optimize.minimize(fun, x0, method=cones.scipy_method)`.
+
+    `options` are the keyword arguments of `cones.minimize`; `tol` sets xtol and ftol.
+
+    Example:
+        >>> from scipy.optimize import minimize, rosen
+        >>> import cones
+        >>> options = {"rng": 0, "maxiter": 50, "popsize": 20}
+        >>> minimize(rosen, [0.0, 0.0], method=cones.scipy_method, options=options).nit
+        50
+    """
+    if constraints:
+        raise InputError("constraints: expected none, got some; only bounds are supported")
+    if any(derivative is not None for derivative in (jac, hess, hessp)):
+        warnings.warn("jac, hess and hessp are not used: cones needs no derivatives", RuntimeWarning, stacklevel=3)
+    if tol is not None:
+        options = {"xtol": tol, "ftol": tol, **options}
+    return minimize(fun, x0, args, bounds=bounds, callback=callback, **options)
+
+
+def _run(
+    strategy: Strategy[Any],
+    objective: Objective,
+    callback: Callable[..., Any] | None,
+    workers: Workers,
+    disp: bool,
+    checkpoint: str | PathLike[str] | None,
+    checkpoint_every: int | None,
+) -> OptimizeResult:
+    run = {"vectorized": objective.vectorized, "checkpoint_every": checkpoint_every}
+    saver = None if checkpoint is None else _Saver(strategy, fspath(checkpoint), run)
+    report = None if callback is None else _reporter(callback)
+    line = ProgressLine() if disp else None
+    if saver:
+        saver.write()  # before any work is done: a place that cannot be written to is an error now
+    reason: StopReason | None = None
+    try:
+        with evaluator_from(objective, workers) as evaluator:
+            while (reason := strategy.stop()) is None:
+                candidates = strategy.ask()
+                strategy.tell(candidates, evaluator.losses(candidates))
+                if saver:
+                    saver.write_if_due()
+                if line:
+                    line.update(strategy)
+                if report:
+                    report(strategy)
+    except StopIteration:
+        reason = CALLBACK
+    except KeyboardInterrupt:
+        reason = INTERRUPTED
+    except Exception as error:
+        error.add_note(
+            f"cones: in iteration {strategy.state.iteration}, after {strategy.state.evaluations} evaluations"
+        )
+        with suppress(AttributeError):  # some exceptions take no attributes
+            error.cones_result = strategy.result  # type: ignore[attr-defined]
+        raise
+    finally:
+        if saver:
+            saver.write_again()
+    if line:
+        line.finish(strategy, reason.message)
+    return strategy.result_with(reason)
+
+
+def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy[Any]], None]:
+    """The callback in SciPy's two forms."""
+    try:
+        keyword = set(inspect.signature(callback).parameters) == {"intermediate_result"}
+    except (TypeError, ValueError):
+        keyword = False
+
+    def report(strategy: Strategy[Any]) -> None:
+        if keyword:
+            callback(intermediate_result=strategy.intermediate_result())
+        else:
+            callback(strategy.intermediate_result().x)
+
+    return report
+
+
+class _Saver:
+    """Writes checkpoints when they are due. A failure after the first is a warning: the run goes on."""
+
+    def __init__(self, strategy: Strategy[Any], path: str, run: dict[str, Any]) -> None:
+        self._strategy, self._path, self._run = strategy, path, run
+        self._every: int | None = run["checkpoint_every"]
+        self._iteration, self._time = -1, 0.0
+
+    def write(self) -> None:
+        checkpoints.save(self._path, self._strategy, self._run)
+        self._iteration, self._time = self._strategy.state.iteration, time.monotonic()
+
+    def write_if_due(self) -> None:
+        if self._every is None:
+            due = time.monotonic() - self._time >= CHECKPOINT_SECONDS
+        else:
+            due = self._strategy.state.iteration % self._every == 0
+        if due:
+            self.write_again()
+
+    def write_again(self) -> None:
+        if self._iteration == self._strategy.state.iteration:
+            return
+        try:
+            self.write()
+        except CheckpointError as error:
+            warnings.warn(f"{error}; the previous checkpoint is kept", RuntimeWarning, stacklevel=2)

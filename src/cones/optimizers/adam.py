@@ -1,0 +1,115 @@
+r"""Adam (Kingma & Ba, Algorithm 1).
+
+first  <- beta1 first  + (1 - beta1) g
+second <- beta2 second + (1 - beta2) g^2
+change  = -rate * first / (1 - beta1^t) / ( sqrt(second / (1 - beta2^t)) + epsilon )
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cones.beliefs.spectral import Spectral
+from cones.checks import check_number, check_positive
+from cones.errors import InputError
+from cones.optimizers.optimizer import Change, Optimizer, spectral_norm
+from cones.refine.refinement import Direction
+from cones.types import Vector
+
+__all__ = ["Adam", "AdamMemory"]
+
+
+@dataclass(frozen=True)
+class AdamMemory:
+    """Moments of the directions so far; those of a full covariance are described in `optimizer.py`."""
+
+    count: int
+    mean_first: Vector
+    mean_second: Vector
+    covariance_first: Vector | None
+    covariance_second: Vector
+
+
+@dataclass(frozen=True)
+class Adam(Optimizer[AdamMemory]):
+    """Adam with separate learning rates for the mean and the log-variance.
+
+    Args:
+        learning_rate: of the mean.
+        variance_learning_rate: of the log-variance; the same as `learning_rate` if not given.
+        beta1, beta2, epsilon: as in the reference, which also gives their defaults.
+
+    Example:
+        >>> import cones
+        >>> es = cones.CoNES([1.0, 2.0], optimizer=cones.Adam(0.05, 0.01))
+
+    Reference: Kingma & Ba, Adam: A Method for Stochastic Optimization, ICLR 2015.
+    """
+
+    learning_rate: float = 0.1
+    variance_learning_rate: float | None = None
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        if (
+            self.variance_learning_rate is not None
+            and check_number("variance_learning_rate", self.variance_learning_rate) < 0.0
+        ):
+            raise InputError(f"variance_learning_rate: expected at least 0, got {self.variance_learning_rate}")
+        for name in ("beta1", "beta2"):
+            if not 0.0 <= check_number(name, getattr(self, name)) < 1.0:
+                raise InputError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
+        check_positive("epsilon", self.epsilon)
+
+    def start(self, direction: Direction) -> AdamMemory:
+        zeros = np.zeros_like(direction.mean)
+        diagonal = direction.log_covariance.basis is None
+        covariance = np.zeros_like(direction.log_covariance.values) if diagonal else np.zeros(())
+        return AdamMemory(0, zeros, zeros, covariance if diagonal else None, covariance)
+
+    def step(self, memory: AdamMemory, direction: Direction) -> tuple[Change, AdamMemory]:
+        count = memory.count + 1
+        mean_first = self._first(memory.mean_first, direction.mean)
+        mean_second = self._second(memory.mean_second, direction.mean)
+        shift = self._descent(self.learning_rate, mean_first, mean_second, count)
+        matrix = direction.log_covariance
+        rate = self.learning_rate if self.variance_learning_rate is None else self.variance_learning_rate
+        covariance_first = None
+        if memory.covariance_first is not None:
+            covariance_first = self._first(memory.covariance_first, matrix.values)
+            covariance_second = self._second(memory.covariance_second, matrix.values)
+            log_ratio = Spectral(self._descent(rate, covariance_first, covariance_second, count))
+        else:
+            covariance_second = np.asarray(
+                self.beta2 * memory.covariance_second + (1.0 - self.beta2) * spectral_norm(matrix) ** 2
+            )
+            root = math.sqrt(float(covariance_second) / (1.0 - self.beta2**count))
+            log_ratio = matrix.map(lambda values: values * (-rate / (root + self.epsilon)))
+        return Change(shift, log_ratio), AdamMemory(count, mean_first, mean_second, covariance_first, covariance_second)
+
+    def _first(self, moment: Vector, gradient: Vector) -> Vector:
+        updated = self.beta1 * moment
+        updated += (1.0 - self.beta1) * gradient
+        return updated
+
+    def _second(self, moment: Vector, gradient: Vector) -> Vector:
+        updated = self.beta2 * moment
+        square = gradient * gradient
+        square *= 1.0 - self.beta2
+        updated += square
+        return updated
+
+    def _descent(self, rate: float, first: Vector, second: Vector, count: int) -> Vector:
+        # The bias corrections as two numbers instead of two passes over memory.
+        first_correction, second_correction = 1.0 - self.beta1**count, math.sqrt(1.0 - self.beta2**count)
+        change = np.sqrt(second)
+        change += self.epsilon * second_correction
+        np.divide(first, change, out=change)
+        change *= -rate * second_correction / first_correction
+        return change

@@ -1,0 +1,51 @@
+"""The interface of an optimizer: a direction of ascent in, a change of the belief out.
+
+Optimizers are settings; what they remember is a value of its own that each step returns anew. A step
+that is interrupted leaves nothing half changed, and one optimizer can serve many runs.
+
+**How an optimizer acts on a full covariance.** The mean is treated as for a diagonal belief, coordinate
+by coordinate. The covariance changes in the frame of the current factor, L -> L exp(-rate D / 2), with
+D the direction's low-rank matrix. A memory of past directions would have full rank and would belong to
+frames that are gone, so that no first moment (momentum) is kept for the covariance, and Adam's second
+moment is one number, the running mean of the squared spectral norm of D: the eigenvalue that moves most
+moves its logarithm by about the learning rate, as the coordinate of a diagonal belief that moves most does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from cones.beliefs.spectral import Spectral
+from cones.refine.refinement import Direction
+from cones.types import Vector
+
+__all__ = ["Change", "Optimizer"]
+
+Memory = TypeVar("Memory")
+
+
+class Change(NamedTuple):
+    """How the belief moves: `Belief.moved(*change)`."""
+
+    shift: Vector
+    log_ratio: Spectral
+
+
+class Optimizer(ABC, Generic[Memory]):
+    """A gradient optimizer that descends in (mean, log-covariance in the frame)."""
+
+    @abstractmethod
+    def start(self, direction: Direction) -> Memory:
+        """The memory before the first step, for directions of this shape."""
+
+    @abstractmethod
+    def step(self, memory: Memory, direction: Direction) -> tuple[Change, Memory]:
+        """The descent step along `direction` and the memory after it."""
+
+
+def spectral_norm(matrix: Spectral) -> float:
+    """The largest |eigenvalue|."""
+    return float(np.abs(matrix.spectrum()).max())

@@ -1,0 +1,72 @@
+r"""Stochastic gradient descent with momentum.
+
+velocity <- momentum velocity + g
+change    = -rate velocity
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cones.beliefs.spectral import Spectral
+from cones.checks import check_number, check_positive
+from cones.errors import InputError
+from cones.optimizers.optimizer import Change, Optimizer
+from cones.refine.refinement import Direction
+from cones.types import Vector
+
+__all__ = ["SGD", "SGDMemory"]
+
+
+@dataclass(frozen=True)
+class SGDMemory:
+    """Velocities; none for a full covariance, as described in `optimizer.py`."""
+
+    mean: Vector
+    covariance: Vector | None
+
+
+@dataclass(frozen=True)
+class SGD(Optimizer[SGDMemory]):
+    """SGD with momentum and separate learning rates for the mean and the log-variance.
+
+    Args:
+        learning_rate: of the mean.
+        variance_learning_rate: of the log-variance; the same as `learning_rate` if not given.
+        momentum: in [0, 1).
+
+    Example:
+        >>> import cones
+        >>> es = cones.NES([1.0, 2.0], optimizer=cones.SGD(1.0, 0.1, momentum=0.5))
+    """
+
+    learning_rate: float = 0.1
+    variance_learning_rate: float | None = None
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        if (
+            self.variance_learning_rate is not None
+            and check_number("variance_learning_rate", self.variance_learning_rate) < 0.0
+        ):
+            raise InputError(f"variance_learning_rate: expected at least 0, got {self.variance_learning_rate}")
+        if not 0.0 <= check_number("momentum", self.momentum) < 1.0:
+            raise InputError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+
+    def start(self, direction: Direction) -> SGDMemory:
+        matrix = direction.log_covariance
+        return SGDMemory(np.zeros_like(direction.mean), np.zeros_like(matrix.values) if matrix.basis is None else None)
+
+    def step(self, memory: SGDMemory, direction: Direction) -> tuple[Change, SGDMemory]:
+        mean = self.momentum * memory.mean + direction.mean
+        rate = self.learning_rate if self.variance_learning_rate is None else self.variance_learning_rate
+        covariance = None
+        if memory.covariance is not None:
+            covariance = self.momentum * memory.covariance + direction.log_covariance.values
+            log_ratio = Spectral(-rate * covariance)
+        else:
+            log_ratio = direction.log_covariance.map(lambda values: -rate * values)
+        return Change(-self.learning_rate * mean, log_ratio), SGDMemory(mean, covariance)

@@ -1,0 +1,33 @@
+r"""CoNES: the steepest ascent inside a KL ball, ( L m*, log R* )."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cones.beliefs.belief import Belief, FrameGradient
+from cones.checks import check_one_of, check_positive
+from cones.refine.refinement import Direction, Refinement
+from cones.solvers.step_problem import SOLVERS, solve_frame
+
+__all__ = ["Convex"]
+
+
+@dataclass(frozen=True)
+class Convex(Refinement):
+    """The convex program of CoNES (Veer & Majumdar, 2020).
+
+    Args:
+        radius: of the ball KL <= radius^2, the paper's epsilon.
+        solver: "dual" (exact, the default) or one of the cone solvers of `cones.solve_step`.
+    """
+
+    radius: float
+    solver: str = "dual"
+
+    def __post_init__(self) -> None:
+        check_positive("radius", self.radius)
+        check_one_of("solver", self.solver, SOLVERS)
+
+    def refine(self, belief: Belief, gradient: FrameGradient) -> Direction:
+        step = solve_frame(gradient, self.radius, self.solver)
+        return Direction(belief.from_frame(step.mean), step.log_ratio, step.multiplier, step.gap)

@@ -1,0 +1,203 @@
+r"""The exact convex step by its scalar dual.
+
+In the frame of the belief (see `cones.solvers.step_problem`) the step problem is
+
+    maximize    <a, m> + <b, r - 1>
+    subject to  KL = 1/2 sum(m^2 + r - 1 - log r) <= E,        E = radius^2
+
+One multiplier lambda > lambda_min = max(0, 2 max b) prices the ball. With t = 2 b / lambda the
+Lagrangian is maximal at m = a / lambda, r = 1 / (1 - t), and the whole problem is the scalar equation
+
+    phi(lambda) = 1/2 [ |a|^2 / lambda^2 + sum( t / (1 - t) + log1p(-t) ) ] = E,
+
+strictly decreasing from +inf to 0. The duality gap at any lambda is lambda (E - phi(lambda)).
+
+The unknown is u = log(lambda - lambda_min): for large balls the root lies closer to lambda_min than
+floats near lambda_min resolve, while its distance `excess` is an ordinary number. Newton's method on
+log phi(u) - log E converges in a few steps because log phi is nearly straight at both ends; a bracket
+guards it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cones.types import Vector
+
+__all__ = ["DualPoint", "dual_value", "solve_dual"]
+
+# The returned point is feasible: phi is steered to the middle of [E (1 - SLACK), E].
+SLACK = 1e-11
+# The smallest multiplier that is told from zero, relative to the gradient. A ball so large that
+# its multiplier would be smaller is inactive in floating point: the gap is then below 1e-270.
+SMALLEST = 1e-290
+# Below this |t| phi is taken from its power series, because t / (1 - t) + log1p(-t) = t^2/2 + ... cancels.
+# sum(t^k) = sum((2b)^k) / lambda^k, so the sums are formed once and an iteration costs a few flops.
+SMALL_T = 0.02
+POWERS = np.arange(2, 11)
+MAX_ITERATIONS = 200
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """The maximiser of the Lagrangian at a multiplier, with what certifies it.
+
+    `mean_scale` is m / a. `multiplier`, `objective` and `gap` are in the units of the gradient.
+    """
+
+    mean_scale: float
+    log_ratio: Vector
+    multiplier: float
+    kl: float
+    objective: float
+    gap: float
+    iterations: int
+    converged: bool
+
+
+class _Evaluation(NamedTuple):
+    u: float
+    multiplier: float
+    phi: float
+    slope: float  # d phi / d u
+    log1m: Vector | None  # log(1 - t), where it was needed
+    growth: Vector | None  # r - 1, where it was needed
+
+
+class _Lagrangian:
+    """phi and its slope as functions of u, for a gradient scaled to unit size."""
+
+    def __init__(self, norm_a: float, b: Vector, radius: float) -> None:
+        self.norm_a = norm_a
+        self.b2 = 2.0 * b
+        highest, lowest = float(self.b2.max()), float(self.b2.min())
+        self.smallest_multiplier = max(0.0, highest)
+        self.largest = max(highest, -lowest)
+        # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
+        self.distance = self.smallest_multiplier - self.b2
+        # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
+        self.plain_log = radius**2 > 1e-3 * b.size
+
+    @cached_property
+    def power_sums(self) -> Vector:
+        """sum((2b)^k) for k in POWERS."""
+        powers = [self.b2]
+        for _ in range(4):
+            powers.append(powers[-1] * self.b2)
+        return np.array([powers[(k - 1) // 2] @ powers[k // 2 - 1] for k in POWERS])
+
+    def at(self, u: float) -> _Evaluation:
+        excess = math.exp(u)
+        multiplier = self.smallest_multiplier + excess
+        mean_part = (self.norm_a / multiplier) ** 2
+        log1m = growth = None
+        if self.largest < SMALL_T * multiplier:
+            terms = self.power_sums * (1.0 / multiplier) ** POWERS
+            covariance_part = float(terms @ (1.0 - 1.0 / POWERS))
+            growth_squared = float(terms @ (POWERS - 1.0))
+        else:
+            growth, log1m = self.covariance_step(excess, multiplier)
+            covariance_part = float(growth.sum() + log1m.sum())
+            growth_squared = float(growth @ growth)
+        phi = 0.5 * (mean_part + covariance_part)
+        slope = -(mean_part + 0.5 * growth_squared) * (excess / multiplier)
+        return _Evaluation(u, multiplier, phi, slope, log1m, growth)
+
+    def covariance_step(self, excess: float, multiplier: float) -> tuple[Vector, Vector]:
+        """r - 1 = t / (1 - t) and log(1 - t)."""
+        pole = self.distance + excess
+        growth = self.b2 / pole
+        if self.plain_log:
+            pole *= 1.0 / multiplier
+            return growth, np.log(pole, out=pole)
+        minus_t = self.b2 * (-1.0 / multiplier)
+        log1m = np.log1p(minus_t)
+        if self.smallest_multiplier > 0.5 * multiplier:
+            close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
+            log1m[close] = np.log(pole[close] / multiplier)
+        return growth, log1m
+
+    def bracket(self, radius: float) -> tuple[float, float, float]:
+        """A lower bound, a first guess and an upper bound of the root.
+
+        From below: the mean alone, and the steepest eigenvalue alone, must each fit into the ball.
+        In small balls phi is its leading term (|a|^2 / 2 + |b|^2) / lambda^2, and it is below four
+        times that term wherever |t| <= 1/2.
+        """
+        alone = 2.0 * radius**2 + 2.0 * radius * math.sqrt(radius**2 + 1.0)
+        low = max(
+            self.norm_a / (math.sqrt(2.0) * radius) - self.smallest_multiplier,
+            self.smallest_multiplier / alone,
+            SMALLEST,
+        )
+        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * float(np.linalg.norm(self.b2))) / radius
+        high = 2.0 * max(self.largest, leading)
+        guess = max(low, leading - 0.5 * self.smallest_multiplier)
+        # The bounds are exact in theory and a rounding error wider here.
+        return math.log(low) - 1e-9, math.log(guess), math.log(max(high, low)) + 1e-9
+
+
+def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
+    """Solve the step problem for a mean part of length `norm_a` and eigenvalues `b`.
+
+    Only the length of the mean part matters for the multiplier; the step is m = mean_scale * a.
+    """
+    scale = max(norm_a, float(b.max()), -float(b.min()))
+    if scale == 0.0:
+        return DualPoint(0.0, np.zeros_like(b), 0.0, 0.0, 0.0, 0.0, 0, True)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        lagrangian = _Lagrangian(norm_a / scale, b / scale, radius)
+        best, iterations, converged = _root(lagrangian, radius)
+        multiplier, growth, log1m = best.multiplier, best.growth, best.log1m
+        if growth is None or log1m is None:
+            growth, log1m = lagrangian.covariance_step(math.exp(best.u), multiplier)
+        gain = lagrangian.norm_a**2 / multiplier + 0.5 * float(lagrangian.b2 @ growth)
+        return DualPoint(
+            mean_scale=1.0 / multiplier / scale,
+            log_ratio=-log1m,
+            multiplier=multiplier * scale,
+            kl=best.phi,
+            objective=gain * scale,
+            gap=multiplier * (radius**2 - best.phi) * scale,
+            iterations=iterations,
+            converged=converged,
+        )
+
+
+def _root(lagrangian: _Lagrangian, radius: float) -> tuple[_Evaluation, int, bool]:
+    energy = radius**2
+    target = energy * (1.0 - 0.5 * SLACK)
+    low, u, high = lagrangian.bracket(radius)
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        here = lagrangian.at(u)
+        if energy * (1.0 - SLACK) <= here.phi <= energy:
+            return here, iteration, True
+        if here.phi > energy:
+            low = u
+        else:
+            high = u
+            if u <= math.log(SMALLEST):
+                return here, iteration, True  # the ball is inactive in floating point
+        if here.slope < 0.0 < here.phi < math.inf:
+            u -= math.log(here.phi / target) * here.phi / here.slope
+        if not low < u < high:
+            u = 0.5 * (low + high)
+            if not low < u < high:
+                return lagrangian.at(high), iteration, True  # neighbouring floats: as close as it gets
+    return lagrangian.at(high), MAX_ITERATIONS, False
+
+
+def dual_value(norm_a: float, b: Vector, radius: float, multiplier: float) -> float:
+    """The upper bound D(lambda) on the objective, for a multiplier from any solver.
+
+    D(lambda) = lambda E + |a|^2 / (2 lambda) + lambda / 2 sum( -t - log1p(-t) ),   +inf for lambda <= lambda_min.
+    """
+    if multiplier <= max(0.0, 2.0 * float(b.max())):
+        return math.inf
+    t = 2.0 * b / multiplier
+    return float(multiplier * radius**2 + norm_a**2 / (2.0 * multiplier) - 0.5 * multiplier * (t + np.log1p(-t)).sum())

@@ -1,0 +1,195 @@
+"""Stop criteria. Each has a name, a limit, a message, and a status as `scipy.optimize` uses it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cones.checks import check_integer, check_number, check_positive
+from cones.errors import InputError
+from cones.progress import History, State
+
+__all__ = [
+    "ALL_FAILED",
+    "CALLBACK",
+    "INTERRUPTED",
+    "LIMITS",
+    "RUNNING",
+    "Criterion",
+    "StopReason",
+    "criteria_from",
+    "first_met",
+]
+
+
+@dataclass(frozen=True)
+class StopReason:
+    """Why a run stopped. `success` says that a target or a tolerance was met, not just a budget spent."""
+
+    name: str
+    message: str
+    status: int
+    success: bool = False
+
+
+RUNNING = StopReason("running", "The run has not stopped.", -1)
+ALL_FAILED = StopReason("all_nan", "All losses of an iteration were NaN.", 5)
+CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
+INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
+
+
+@dataclass(frozen=True)
+class Criterion(ABC):
+    """Met or not, from the state and the history of a run."""
+
+    limit: float
+    name: ClassVar[str]
+    text: ClassVar[str]
+    status: ClassVar[int]
+    success: ClassVar[bool] = False
+
+    @abstractmethod
+    def met(self, state: State, history: History) -> bool: ...
+
+    def reason(self) -> StopReason:
+        return StopReason(self.name, self.text.format(limit=self.limit), self.status, self.success)
+
+
+@dataclass(frozen=True)
+class FTarget(Criterion):
+    name, status, success = "ftarget", 0, True
+    text = "The loss reached ftarget = {limit:g}."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.best_fun <= self.limit
+
+
+@dataclass(frozen=True)
+class XTol(Criterion):
+    name, status, success = "xtol", 0, True
+    text = "The belief's largest standard deviation and its mean's last step are within xtol = {limit:g}."
+
+    def met(self, state: State, history: History) -> bool:
+        if not len(history) or history.last("step", 1)[0] > self.limit:
+            return False
+        return float(state.belief.standard_deviations().max()) <= self.limit
+
+
+@dataclass(frozen=True)
+class FTol(Criterion):
+    """Over ten iterations, the population's losses and their mean stayed within the tolerance."""
+
+    name, status, success = "ftol", 0, True
+    text = "Losses within the population and over the last ten iterations differ by at most ftol = {limit:g}."
+
+    def met(self, state: State, history: History) -> bool:
+        if len(history) < 10:
+            return False
+        # NaN (no finite loss) compares as not met.
+        if not history.last("loss_deviation", 1)[0] <= self.limit:
+            return False
+        return bool(np.ptp(history.last("mean_loss", 10)) <= self.limit)
+
+
+@dataclass(frozen=True)
+class MaxFev(Criterion):
+    """Stops before the iteration that would exceed the budget."""
+
+    popsize: int = 1
+    name, status = "maxfev", 1
+    text = "The budget of maxfev = {limit:g} evaluations is spent."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.evaluations + self.popsize > self.limit
+
+
+@dataclass(frozen=True)
+class MaxIter(Criterion):
+    name, status = "maxiter", 2
+    text = "The budget of maxiter = {limit:g} iterations is spent."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.iteration >= self.limit
+
+
+@dataclass(frozen=True)
+class MaxTime(Criterion):
+    name, status = "maxtime", 3
+    text = "The budget of maxtime = {limit:g} seconds is spent."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.seconds >= self.limit
+
+
+@dataclass(frozen=True)
+class Stagnation(Criterion):
+    """Over `limit` iterations the best loss did not improve, nor the median of the mean loss.
+
+    The second half of the window is compared with the first: a noisy or a wandering run goes on as
+    long as its population as a whole still improves.
+    """
+
+    name, status = "stagnation", 4
+    text = "Neither the best nor the mean loss has improved in the last {limit:g} iterations."
+
+    def met(self, state: State, history: History) -> bool:
+        window = int(self.limit)
+        if len(history) <= window:
+            return False
+        best = history.last("best", window + 1)
+        if best[-1] < best[0]:
+            return False
+        older, newer = np.array_split(history.last("mean_loss", window), 2)
+        return not np.nanmedian(newer) < np.nanmedian(older)
+
+
+LIMITS = ("ftarget", "xtol", "ftol", "maxfev", "maxiter", "maxtime", "stagnation")
+DEFAULT_MAXITER = 1000
+
+
+def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Criterion, ...]:
+    """The criteria for the limits that users give by name; None switches one off.
+
+    Not given, xtol and ftol are 1e-11, stagnation is 100 + 100 dim^1.5 / popsize iterations, and without
+    maxfev, maxiter or maxtime there are at most 1000 iterations.
+    """
+    for name in limits:
+        if name not in LIMITS:
+            raise TypeError(f"unexpected keyword argument {name!r}; stop criteria are {', '.join(LIMITS)}")
+    given = {"xtol": 1e-11, "ftol": 1e-11, "stagnation": 100 + int(100 * dim**1.5 / popsize), **limits}
+    if all(given.get(name) is None for name in ("maxfev", "maxiter", "maxtime")):
+        given["maxiter"] = DEFAULT_MAXITER
+    criteria: list[Criterion] = []
+    for name in LIMITS:
+        limit = given.get(name)
+        if limit is None:
+            continue
+        if name == "ftarget":
+            criteria.append(FTarget(-math.inf if limit == -math.inf else check_number(name, limit)))
+        elif name in ("xtol", "ftol"):
+            if (tolerance := check_number(name, limit)) < 0.0:
+                raise InputError(f"{name}: expected at least 0, got {tolerance}")
+            criteria.append(XTol(tolerance) if name == "xtol" else FTol(tolerance))
+        elif name == "maxfev":
+            budget = check_integer(name, limit, 1)
+            if budget < popsize:
+                raise InputError(f"maxfev: expected at least popsize = {popsize}, got {budget}")
+            criteria.append(MaxFev(budget, popsize))
+        elif name == "maxiter":
+            criteria.append(MaxIter(check_integer(name, limit, 1)))
+        elif name == "maxtime":
+            criteria.append(MaxTime(check_positive(name, limit)))
+        else:
+            criteria.append(Stagnation(check_integer(name, limit, 2)))
+    return tuple(criteria)
+
+
+def first_met(criteria: tuple[Criterion, ...], state: State, history: History) -> StopReason | None:
+    for criterion in criteria:
+        if criterion.met(state, history):
+            return criterion.reason()
+    return None

@@ -1,0 +1,50 @@
+"""A pool of threads for work on rows of arrays, where NumPy releases the interpreter lock.
+
+`OMP_NUM_THREADS` limits it as it limits BLAS: a program that runs many processes sets it to 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+__all__ = ["for_row_blocks", "thread_count"]
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def thread_count() -> int:
+    """Cores this process may use, or fewer if `OMP_NUM_THREADS` says so."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return max(1, min(cores, int(limit)) if limit.isdecimal() else cores)
+
+
+def for_row_blocks(work: Callable[[int, int], None], start: int, stop: int) -> None:
+    """Call `work(first, last)` on one block of rows per thread; the blocks cover start to stop."""
+    threads = min(thread_count(), stop - start)
+    edges = [start + (stop - start) * i // threads for i in range(threads + 1)]
+    blocks = list(pairwise(edges))
+    waiting = [_threads().submit(work, *block) for block in blocks[1:]]
+    work(*blocks[0])
+    for future in waiting:
+        future.result()
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(thread_count(), thread_name_prefix="cones")
+    return _pool
+
+
+def _forget() -> None:
+    # A forked child has the pool's object but not its threads.
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
