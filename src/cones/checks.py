@@ -54,10 +54,10 @@ def check_vector(name: str, value: ArrayLike, size: int | None = None, *, positi
     vector = check_array(name, value)
     if size is not None and vector.ndim == 0:
         vector = np.full(size, float(vector))
-    if vector.ndim != 1 or vector.size == 0:
-        raise InputError(f"{name}: expected a vector with at least one number, got shape {vector.shape}")
     if size is not None:
         check_shape(name, vector, (size,))
+    if vector.ndim != 1 or vector.size == 0:
+        raise InputError(f"{name}: expected a vector with at least one number, got shape {vector.shape}")
     check_finite(name, vector)
     if positive and vector.min() <= 0.0:
         first = int(np.argmax(vector <= 0.0))

@@ -15,7 +15,7 @@ import numpy as np
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_number, check_positive
 from cones.errors import InputError
-from cones.optimizers.optimizer import Change, Optimizer, spectral_norm
+from cones.optimizers.optimizer import Change, Optimizer, mean_square
 from cones.refine.refinement import Direction
 from cones.types import Vector
 
@@ -87,7 +87,7 @@ class Adam(Optimizer[AdamMemory]):
             log_ratio = Spectral(self._descent(rate, covariance_first, covariance_second, count))
         else:
             covariance_second = np.asarray(
-                self.beta2 * memory.covariance_second + (1.0 - self.beta2) * spectral_norm(matrix) ** 2
+                self.beta2 * memory.covariance_second + (1.0 - self.beta2) * mean_square(matrix)
             )
             root = math.sqrt(float(covariance_second) / (1.0 - self.beta2**count))
             log_ratio = matrix.map(lambda values: values * (-rate / (root + self.epsilon)))

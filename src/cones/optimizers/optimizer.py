@@ -7,8 +7,8 @@ that is interrupted leaves nothing half changed, and one optimizer can serve man
 by coordinate. The covariance changes in the frame of the current factor, L -> L exp(-rate D / 2), with
 D the direction's low-rank matrix. A memory of past directions would have full rank and would belong to
 frames that are gone, so that no first moment (momentum) is kept for the covariance, and Adam's second
-moment is one number, the running mean of the squared spectral norm of D: the eigenvalue that moves most
-moves its logarithm by about the learning rate, as the coordinate of a diagonal belief that moves most does.
+moment is one number, the running mean of the squared eigenvalues of D (of those that the samples span):
+an eigenvalue of typical size moves its logarithm by about the learning rate.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ class Optimizer(ABC, Generic[Memory]):
         """The descent step along `direction` and the memory after it."""
 
 
-def spectral_norm(matrix: Spectral) -> float:
-    """The largest |eigenvalue|."""
-    return float(np.abs(matrix.spectrum()).max())
+def mean_square(matrix: Spectral) -> float:
+    """The mean of the squared eigenvalues on the basis."""
+    return float(np.mean(matrix.values**2))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,9 @@ def solve_cone_program(gradient: FrameGradient, radius: float, solver: str) -> F
         ball = cp.sum_squares(m) + cp.trace(r) - n - cp.log_det(r) <= 2.0 * radius**2
     problem = cp.Problem(cp.Maximize(objective), [ball])
     try:
-        problem.solve(solver=ENGINES[solver])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says it
+            problem.solve(solver=ENGINES[solver])
     except cp.SolverError:
         return _unmoved(gradient, StepStatus.FAILED)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or r.value is None or m.value is None:

@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+
+from cones import FullGaussian, InputError
+from cones.beliefs import Spectral
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        ([[1.0, 2.0], [2.0, 1.0]], "covariance: expected a positive definite matrix, got one with an eigenvalue of -1"),
+        ([[1.0, 0.5], [0.0, 1.0]], "covariance: expected a symmetric matrix"),
+        ([1.0, 1.0], r"covariance: expected shape \(2, 2\), got shape \(2,\)"),
+        ([[1.0, np.nan], [np.nan, 1.0]], r"covariance: expected finite numbers, got nan at index \(0, 1\)"),
+    ],
+)
+def test_bad_covariance_is_named(covariance: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        FullGaussian([0.0, 0.0], covariance)
+
+
+def test_precision_is_the_inverse_of_the_covariance() -> None:
+    belief = FullGaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    np.testing.assert_allclose(belief.precision, np.linalg.inv(belief.covariance), atol=1e-14)
+
+
+def test_factor_and_inverse_stay_together_over_many_updates() -> None:
+    rng = np.random.default_rng(0)
+    dim = 30
+    belief = FullGaussian(np.zeros(dim), np.eye(dim))
+    for _ in range(2000):
+        basis = np.linalg.qr(rng.standard_normal((dim, 4)))[0]
+        belief = belief.moved(
+            np.zeros(dim), Spectral(0.1 * rng.standard_normal(4), basis, 0.01 * rng.standard_normal())
+        )
+    v = rng.standard_normal(dim)
+    np.testing.assert_allclose(belief.to_frame(belief.from_frame(v)), v, atol=1e-9)

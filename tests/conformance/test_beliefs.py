@@ -1,0 +1,201 @@
+"""What every belief must do, checked against dense linear algebra and against SciPy's Gaussians."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import covariance_of, random_belief, random_gradient
+from scipy.stats import multivariate_normal
+
+from cones import Gradient, InputError
+from cones.beliefs import ENCODINGS, Spectral
+from cones.checkpoint import KNOWN
+
+KINDS = ["diagonal", "full"]
+pytestmark = pytest.mark.parametrize("kind", KINDS)
+
+
+def log_ratio_of(kind: str, dim: int, seed: int) -> Spectral:
+    rng = np.random.default_rng(seed)
+    if kind == "diagonal":
+        return Spectral(rng.standard_normal(dim))
+    basis = np.linalg.qr(rng.standard_normal((dim, 2)))[0]
+    return Spectral(rng.standard_normal(2), basis, 0.3)
+
+
+def test_candidates_have_the_mean_and_the_covariance_of_the_belief(kind: str) -> None:
+    belief = random_belief(kind, 3, 0)
+    X = belief.candidates(np.random.default_rng(1).standard_normal((200_000, 3)))
+    np.testing.assert_allclose(X.mean(axis=0), belief.mean, atol=0.02)
+    np.testing.assert_allclose(np.cov(X.T), covariance_of(belief), atol=0.04)
+
+
+def test_displacements_write_to_out(kind: str) -> None:
+    belief = random_belief(kind, 4, 0)
+    noise = np.random.default_rng(1).standard_normal((7, 4))
+    out = np.empty((7, 4))
+    assert belief.displacements(noise, out=out) is out
+    np.testing.assert_array_equal(out, belief.displacements(noise))
+
+
+def test_frame_is_a_factor_of_the_covariance(kind: str) -> None:
+    belief = random_belief(kind, 4, 2)
+    L = np.column_stack([belief.from_frame(e) for e in np.eye(4)])
+    np.testing.assert_allclose(L @ L.T, covariance_of(belief), atol=1e-13)
+    v = np.random.default_rng(3).standard_normal(4)
+    np.testing.assert_allclose(belief.to_frame(belief.from_frame(v)), v, atol=1e-13)
+    np.testing.assert_allclose(belief.gradient_from_frame(v), np.linalg.solve(L.T, v), atol=1e-12)
+    np.testing.assert_allclose(belief.standard_deviations(), np.sqrt(np.diag(covariance_of(belief))))
+    np.testing.assert_allclose(belief.spread(), np.sqrt(np.trace(covariance_of(belief)) / 4))
+
+
+def test_whitened_gradient_gives_the_same_inner_products(kind: str) -> None:
+    belief, gradient = random_belief(kind, 4, 4), random_gradient(kind, 4, 5)
+    L = np.column_stack([belief.from_frame(e) for e in np.eye(4)])
+    frame = belief.whiten(gradient)
+    np.testing.assert_allclose(frame.mean, L.T @ gradient.mean, atol=1e-12)
+    G = np.diag(gradient.covariance) if kind == "diagonal" else gradient.covariance
+    np.testing.assert_allclose(frame.covariance.dense(), L.T @ G @ L, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [2, 9])
+def test_second_moment_of_noise(kind: str, rows: int) -> None:
+    belief = random_belief(kind, 5, 0)
+    rng = np.random.default_rng(6)
+    noise, weights = rng.standard_normal((rows, 5)), rng.standard_normal(rows)
+    expected = noise.T @ np.diag(weights) @ noise
+    if kind == "diagonal":
+        expected = np.diag(np.diag(expected))
+    np.testing.assert_allclose(belief.second_moment(noise, weights).dense(), expected, atol=1e-12)
+
+
+def test_moved_has_the_covariance_that_it_says(kind: str) -> None:
+    belief, change = random_belief(kind, 5, 7), log_ratio_of(kind, 5, 8)
+    shift = np.arange(5.0)
+    moved = belief.moved(shift, change)
+    L = np.column_stack([belief.from_frame(e) for e in np.eye(5)])
+    np.testing.assert_allclose(moved.mean, belief.mean + shift)
+    np.testing.assert_allclose(covariance_of(moved), L @ change.map(np.exp).dense() @ L.T, atol=1e-12)
+    v = np.random.default_rng(9).standard_normal(5)
+    np.testing.assert_allclose(moved.to_frame(moved.from_frame(v)), v, atol=1e-12)
+
+
+def test_kl_is_that_of_scipys_densities(kind: str) -> None:
+    p, q = random_belief(kind, 3, 10), random_belief(kind, 3, 11)
+    X = p.candidates(np.random.default_rng(12).standard_normal((400_000, 3)))
+    log_p = multivariate_normal(p.mean, covariance_of(p)).logpdf(X)
+    log_q = multivariate_normal(q.mean, covariance_of(q)).logpdf(X)
+    samples = log_p - log_q
+    assert abs(samples.mean() - p.kl(q)) < 5 * samples.std() / np.sqrt(len(samples))
+    assert p.kl(p) == pytest.approx(0.0, abs=1e-14)
+    assert q.kl(p) > 0.0
+
+
+def test_kl_of_move_is_the_kl_of_the_moved_belief(kind: str) -> None:
+    belief, change = random_belief(kind, 5, 13), log_ratio_of(kind, 5, 14)
+    shift = np.random.default_rng(15).standard_normal(5)
+    assert belief.kl_of_move(shift, change) == pytest.approx(belief.moved(shift, change).kl(belief), rel=1e-10)
+
+
+def test_entropy_is_that_of_scipy(kind: str) -> None:
+    belief = random_belief(kind, 4, 16)
+    assert belief.entropy() == pytest.approx(multivariate_normal(belief.mean, covariance_of(belief)).entropy())
+
+
+def test_natural_gradient_is_the_inverse_fisher_information_times_the_gradient(kind: str) -> None:
+    """F is the Hessian of the KL divergence: here by finite differences in independent parameters."""
+    dim = 2
+    belief, gradient = random_belief(kind, dim, 17), random_gradient(kind, dim, 18)
+    free = [(i, i) for i in range(dim)] if kind == "diagonal" else [(0, 0), (0, 1), (1, 1)]
+
+    def at(theta: np.ndarray):
+        if kind == "diagonal":
+            return type(belief)(theta[:dim], theta[dim:])
+        sigma = np.zeros((dim, dim))
+        for (i, j), value in zip(free, theta[dim:], strict=True):
+            sigma[i, j] = sigma[j, i] = value
+        return type(belief)(theta[:dim], sigma)
+
+    center = np.concatenate([belief.mean, [covariance_of(belief)[i, j] for i, j in free]])
+    G = np.diag(gradient.covariance) if kind == "diagonal" else np.asarray(gradient.covariance)
+    euclid = np.concatenate([gradient.mean, [G[i, j] * (1 if i == j else 2) for i, j in free]])
+    size, h = len(center), 1e-4
+    fisher = np.empty((size, size))
+    for i in range(size):
+        for j in range(size):
+            ei, ej = np.eye(size)[i] * h, np.eye(size)[j] * h
+            kls = [at(center + s * ei + t * ej).kl(belief) for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
+            fisher[i, j] = (kls[0] - kls[1] - kls[2] + kls[3]) / (4 * h * h)
+    expected = np.linalg.solve(fisher, euclid)
+    natural = belief.natural_gradient(gradient)
+    N = np.diag(natural.covariance) if kind == "diagonal" else np.asarray(natural.covariance)
+    actual = np.concatenate([natural.mean, [N[i, j] for i, j in free]])
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_decode_inverts_encode(kind: str, encoding: str) -> None:
+    belief = random_belief(kind, 4, 19)
+    again = type(belief).decode(belief.mean, belief.encode(encoding), encoding)
+    assert again.kl(belief) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_chain_rule_by_finite_differences(kind: str, encoding: str) -> None:
+    """l(belief) = tr(A Sigma) + log det-like terms would hide errors; a generic smooth l is used."""
+    dim = 3
+    belief = random_belief(kind, dim, 20)
+    A = np.random.default_rng(21).standard_normal((dim, dim))
+    A = A + A.T
+
+    def loss(some) -> float:
+        S = covariance_of(some)
+        return float(np.sum(A * S) + np.sin(S[0, 0]) + np.sum(A * (S @ S)))
+
+    S = covariance_of(belief)
+    G = A + S @ A + A @ S
+    G[0, 0] += np.cos(S[0, 0])
+    gradient = Gradient(np.zeros(dim), np.diag(G) if kind == "diagonal" else G)
+    pushed = np.asarray(belief.gradient_to_encoding(gradient, encoding).covariance)
+
+    parameters = belief.encode(encoding)
+    direction = np.random.default_rng(22).standard_normal(parameters.shape)
+    if kind == "full":
+        direction = np.tril(direction) if encoding == "cholesky" else direction + direction.T
+    h = 1e-6
+    plus, minus = (
+        loss(type(belief).decode(belief.mean, parameters + s * h * direction, encoding)) for s in (1.0, -1.0)
+    )
+    assert np.sum(pushed * direction) == pytest.approx((plus - minus) / (2 * h), rel=1e-5)
+    pulled = belief.gradient_from_encoding(Gradient(np.zeros(dim), pushed), encoding)
+    np.testing.assert_allclose(pulled.covariance, gradient.covariance, atol=1e-9)
+
+
+def test_unknown_encoding_is_refused(kind: str) -> None:
+    with pytest.raises(InputError, match="encoding: expected one of 'covariance'"):
+        random_belief(kind, 2, 0).encode("cholesk")
+
+
+def test_state_rebuilds_the_belief_bit_for_bit(kind: str) -> None:
+    belief = random_belief(kind, 4, 23)
+    again = KNOWN[type(belief).__name__].from_state(belief.state())
+    noise = np.random.default_rng(24).standard_normal((5, 4))
+    np.testing.assert_array_equal(again.candidates(noise), belief.candidates(noise))
+    np.testing.assert_array_equal(again.to_frame(noise[0]), belief.to_frame(noise[0]))
+
+
+@pytest.mark.parametrize(
+    ("gradient", "message"),
+    [
+        (Gradient([1.0], [1.0]), r"gradient.mean: expected shape \(3,\), got shape \(1,\)"),
+        (
+            Gradient([1.0, np.nan, 0.0], [1.0, 1.0, 1.0]),
+            r"gradient.mean: expected finite numbers, got nan at index \(1,\)",
+        ),
+        (Gradient([1.0, 1.0, 0.0], [1.0]), r"gradient.covariance: expected shape"),
+        (Gradient(["a", "b", "c"], [1.0]), "gradient.mean: expected real numbers"),
+    ],
+)
+def test_bad_gradients_are_named(kind: str, gradient: Gradient, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        random_belief(kind, 3, 0).whiten(gradient)

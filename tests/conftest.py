@@ -1,0 +1,10 @@
+import sys
+from pathlib import Path
+
+from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # `import helpers`
+
+# The machine may be busy: no example has a deadline. Derandomised: a run finds what any run finds.
+settings.register_profile("cones", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("cones")

@@ -1,0 +1,31 @@
+"""Beliefs that the suites share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cones import DiagonalGaussian, FullGaussian, Gradient
+from cones.beliefs import Belief
+
+
+def random_belief(kind: str, dim: int, seed: int) -> Belief:
+    rng = np.random.default_rng(seed)
+    mean = rng.standard_normal(dim)
+    if kind == "diagonal":
+        return DiagonalGaussian(mean, rng.uniform(0.2, 3.0, dim))
+    square = rng.standard_normal((dim, dim))
+    return FullGaussian(mean, square @ square.T / dim + 0.3 * np.eye(dim))
+
+
+def random_gradient(kind: str, dim: int, seed: int) -> Gradient:
+    rng = np.random.default_rng(seed)
+    mean = rng.standard_normal(dim)
+    if kind == "diagonal":
+        return Gradient(mean, rng.standard_normal(dim))
+    square = rng.standard_normal((dim, dim))
+    return Gradient(mean, square + square.T)
+
+
+def covariance_of(belief: Belief) -> np.ndarray:
+    covariance = belief.encode("covariance")
+    return np.diag(covariance) if covariance.ndim == 1 else covariance

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers import random_belief, random_gradient
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cones
+from cones import DiagonalGaussian, FullGaussian, Gradient, InputError, StepStatus
+
+
+def linear_gain(belief, gradient: Gradient, new) -> float:
+    return float(
+        np.sum((new.mean - belief.mean) * gradient.mean)
+        + np.sum((new.encode("covariance") - belief.encode("covariance")) * gradient.covariance)
+    )
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+@given(dim=st.integers(1, 6), seed=st.integers(0, 10**6), log_radius=st.floats(-3, 2))
+def test_the_step_is_what_it_reports(kind: str, dim: int, seed: int, log_radius: float) -> None:
+    belief, gradient, radius = random_belief(kind, dim, seed), random_gradient(kind, dim, seed + 1), 10**log_radius
+    step = cones.solve_step(belief, gradient, radius)
+    assert step.status is StepStatus.OPTIMAL
+    assert step.belief.kl(belief) == pytest.approx(radius**2, rel=1e-6)
+    assert step.kl == pytest.approx(radius**2, rel=1e-9)
+    assert linear_gain(belief, gradient, step.belief) == pytest.approx(step.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_no_belief_on_the_ball_gains_more(kind: str) -> None:
+    belief, gradient = random_belief(kind, 3, 0), random_gradient(kind, 3, 1)
+    step = cones.solve_step(belief, gradient, 1.0)
+    for seed in range(300):
+        other = cones.solve_step(belief, random_gradient(kind, 3, 100 + seed), 1.0).belief
+        assert linear_gain(belief, gradient, other) <= step.objective * (1 + 1e-9)
+
+
+def test_full_belief_with_diagonal_data_takes_the_diagonal_step() -> None:
+    mean, variance = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 2.0])
+    g, h = np.array([1.0, -1.0, 0.2]), np.array([0.3, -2.0, 1.0])
+    one = cones.solve_step(DiagonalGaussian(mean, variance), Gradient(g, h), 2.0)
+    other = cones.solve_step(FullGaussian(mean, np.diag(variance)), Gradient(g, np.diag(h)), 2.0)
+    np.testing.assert_allclose(other.belief.mean, one.belief.mean, rtol=1e-9)
+    np.testing.assert_allclose(other.belief.covariance, np.diag(one.belief.variance), atol=1e-9)
+    assert other.multiplier == pytest.approx(one.multiplier, rel=1e-9)
+
+
+def test_mean_only_has_the_closed_form() -> None:
+    step = cones.solve_step(DiagonalGaussian([0.0, 0.0], [1.0, 4.0]), Gradient([3.0, 2.0], [0.0, 0.0]), 0.5)
+    a = np.array([3.0, 4.0])  # sigma * gradient, of length 5
+    np.testing.assert_allclose(step.belief.mean, np.array([1.0, 2.0]) * a * np.sqrt(2) * 0.5 / 5.0, rtol=1e-9)
+    np.testing.assert_allclose(step.belief.variance, [1.0, 4.0])
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_zero_gradient_is_a_zero_step(kind: str) -> None:
+    belief = random_belief(kind, 3, 0)
+    zero = Gradient(np.zeros(3), np.zeros(3) if kind == "diagonal" else np.zeros((3, 3)))
+    step = cones.solve_step(belief, zero, 1.0)
+    assert step.status is StepStatus.ZERO_GRADIENT
+    assert "zero" in step.status.value
+    assert step.kl == step.gap == step.multiplier == 0.0
+    np.testing.assert_array_equal(step.belief.mean, belief.mean)
+    assert step.belief.kl(belief) == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150, 1e300])
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_scale_of_the_gradient_does_not_matter(kind: str, scale: float) -> None:
+    belief, gradient = random_belief(kind, 4, 2), random_gradient(kind, 4, 3)
+    scaled = Gradient(np.asarray(gradient.mean) * scale, np.asarray(gradient.covariance) * scale)
+    one, other = cones.solve_step(belief, gradient, 5.0), cones.solve_step(belief, scaled, 5.0)
+    assert other.belief.kl(one.belief) == pytest.approx(0.0, abs=1e-10)
+    assert other.multiplier == pytest.approx(one.multiplier * scale, rel=1e-9)
+
+
+def test_extreme_variances() -> None:
+    belief = DiagonalGaussian([0.0, 0.0], [1e-200, 1e200])
+    step = cones.solve_step(belief, Gradient([1e100, 1e-100], [1e200, 1e-200]), 1.0)
+    assert step.status is StepStatus.OPTIMAL
+    assert step.belief.kl(belief) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("radius", "message"),
+    [
+        (0.0, "radius: expected a positive number, got 0.0"),
+        (-1.0, "radius: expected a positive number"),
+        (np.nan, "radius: expected a finite number, got nan"),
+        (np.inf, "radius: expected a finite number"),
+        ("wide", "radius: expected a number, got 'wide'"),
+    ],
+)
+def test_bad_radius_is_named(radius: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        cones.solve_step(DiagonalGaussian([0.0], 1.0), Gradient([1.0], [1.0]), radius)
+
+
+def test_bad_gradient_and_solver_are_named() -> None:
+    belief = DiagonalGaussian([0.0, 0.0], 1.0)
+    with pytest.raises(InputError, match=r"gradient.covariance: expected finite numbers, got nan at index \(1,\)"):
+        cones.solve_step(belief, Gradient([1.0, 1.0], [1.0, np.nan]), 1.0)
+    with pytest.raises(InputError, match=r"gradient.mean: expected finite numbers, got -inf"):
+        cones.solve_step(belief, Gradient([-np.inf, 1.0], [1.0, 1.0]), 1.0)
+    with pytest.raises(InputError, match="solver: expected one of 'dual', 'cvxpy'"):
+        cones.solve_step(belief, Gradient([1.0, 1.0], [1.0, 1.0]), 1.0, solver="duel")
+    with pytest.raises(InputError, match=r"gradient.covariance: expected shape \(2,\), got shape \(2, 2\)"):
+        cones.solve_step(belief, Gradient([1.0, 1.0], np.eye(2)), 1.0)
