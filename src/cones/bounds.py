@@ -31,11 +31,11 @@ class Box:
         if bool((candidates >= lower).all()) and bool((candidates <= upper).all()):
             return candidates
         width = upper - lower
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):  # every form is computed, one is chosen
             phase = np.mod(candidates - lower, 2.0 * width)
             inside = lower + (width - np.abs(phase - width))  # both sides finite
-        inside = np.where(np.isposinf(upper), lower + np.abs(candidates - lower), inside)
-        inside = np.where(np.isneginf(lower), upper - np.abs(upper - candidates), inside)
+            inside = np.where(np.isposinf(upper), lower + np.abs(candidates - lower), inside)
+            inside = np.where(np.isneginf(lower), upper - np.abs(upper - candidates), inside)
         inside = np.where(width == 0.0, lower, inside)
         inside = np.where((candidates >= lower) & (candidates <= upper), candidates, inside)
         return np.asarray(np.clip(inside, lower, upper))  # rounding may step over the edge

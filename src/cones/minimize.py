@@ -188,10 +188,9 @@ def _run(
                     saver.write_if_due()
                 if line:
                     line.update(strategy)
-                if report:
-                    report(strategy)
-    except StopIteration:
-        reason = CALLBACK
+                if report and not report(strategy):
+                    reason = CALLBACK
+                    break
     except KeyboardInterrupt:
         reason = INTERRUPTED
     except Exception as error:
@@ -209,18 +208,23 @@ def _run(
     return strategy.result_with(reason)
 
 
-def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy[Any]], None]:
-    """The callback in SciPy's two forms."""
+def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy[Any]], bool]:
+    """The callback in SciPy's two forms; False when it asks to stop."""
     try:
         keyword = set(inspect.signature(callback).parameters) == {"intermediate_result"}
     except (TypeError, ValueError):
         keyword = False
 
-    def report(strategy: Strategy[Any]) -> None:
-        if keyword:
-            callback(intermediate_result=strategy.intermediate_result())
-        else:
-            callback(strategy.intermediate_result().x)
+    def report(strategy: Strategy[Any]) -> bool:
+        result = strategy.intermediate_result()
+        try:
+            if keyword:
+                callback(intermediate_result=result)
+            else:
+                callback(result.x)
+        except StopIteration:
+            return False
+        return True
 
     return report
 

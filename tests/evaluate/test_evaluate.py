@@ -1,0 +1,71 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from cones import InputError, StateError
+from cones.evaluate import Objective, evaluator_from, executor
+
+
+def identity(x: np.ndarray) -> float:
+    return float(x[0])
+
+
+def suicide(x: np.ndarray) -> float:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0.0
+
+
+@pytest.mark.parametrize("workers", [0, -2, 1.5, "two"])
+def test_bad_workers_are_named(workers: object) -> None:
+    with pytest.raises(InputError, match="workers: expected"):
+        evaluator_from(Objective(identity), workers)  # type: ignore[arg-type]
+
+
+def test_fun_must_be_callable() -> None:
+    with pytest.raises(InputError, match="fun: expected a callable, got int"):
+        evaluator_from(Objective(3), 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fun", "message"),
+    [
+        (lambda x: np.zeros(2), "fun: expected it to return a number, got ndarray"),
+        (lambda x: None, "fun: expected it to return a number, got NoneType"),
+        (lambda x: 1j, "fun: expected it to return a number, got complex"),
+    ],
+)
+def test_bad_returns_are_named(fun, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Objective(fun).losses(np.zeros((1, 2)), 0)
+
+
+def test_a_vectorized_fun_returns_one_loss_per_row() -> None:
+    with pytest.raises(InputError, match=r"fun: expected it to return 3 numbers, one per row, got float") as caught:
+        Objective(lambda X: 1.0, vectorized=True).losses(np.zeros((3, 2)), 4)
+    assert "candidates 4 to 6" in caught.value.__notes__[0]
+    column = Objective(lambda X: X[:, :1], vectorized=True).losses(np.ones((3, 2)), 0)
+    np.testing.assert_array_equal(column, np.ones(3))
+
+
+def test_a_loss_may_be_an_array_of_one_number() -> None:
+    assert Objective(lambda x: np.array([[2.0]])).losses(np.zeros((1, 2)), 0)[0] == 2.0
+
+
+def test_a_map_that_loses_candidates_is_named() -> None:
+    with pytest.raises(
+        InputError, match=r"workers: expected the map-like callable to return 3 losses, got shape \(2,\)"
+    ):
+        evaluator_from(Objective(identity), lambda f, X: [f(x) for x in X][:2]).losses(np.zeros((3, 1)))
+
+
+def test_a_dead_worker_is_a_clear_error() -> None:
+    with evaluator_from(Objective(suicide), 2) as pool, pytest.raises(StateError, match="a worker process died"):
+        pool.losses(np.zeros((4, 1)))
+
+
+def test_a_function_that_cannot_be_sent_is_refused_before_work_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor.multiprocessing, "get_start_method", lambda: "spawn")
+    with pytest.raises(InputError, match="fun: expected a function that can be sent to worker processes"):
+        evaluator_from(Objective(lambda x: 0.0), 2)

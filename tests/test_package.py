@@ -1,0 +1,42 @@
+"""What a user meets before any mathematics: imports, metadata, the names that are public."""
+
+import subprocess
+import sys
+from importlib.metadata import requires, version
+from pathlib import Path
+
+import cones
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_import_brings_in_nothing_heavy() -> None:
+    """cvxpy alone takes seconds. Time itself is a matter for benchmarks/."""
+    code = "import sys, cones; print(*sorted(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "cones" in loaded
+    assert not {"cvxpy", "clarabel", "cma", "matplotlib", "pandas", "torch", "jax"} & set(loaded)
+
+
+def test_core_needs_numpy_and_scipy_only() -> None:
+    core = [line for line in requires("cones") or [] if "extra ==" not in line]
+    assert sorted(line.split(">")[0] for line in core) == ["numpy", "scipy"]
+
+
+def test_public_names_exist_and_are_documented() -> None:
+    assert cones.__version__ == version("cones")
+    for name in cones.__all__:
+        thing = getattr(cones, name)
+        assert name == "__version__" or thing.__doc__, f"{name} has no docstring"
+
+
+def test_types_are_shipped() -> None:
+    assert (Path(cones.__file__).parent / "py.typed").exists()
+
+
+def test_citation_names_the_paper_and_the_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert "Veer" in citation
+    assert "Majumdar" in citation
+    assert f"version: {cones.__version__}" in citation
+    assert f"## {cones.__version__}" in (ROOT / "CHANGELOG.md").read_text()
