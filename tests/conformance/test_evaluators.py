@@ -61,8 +61,6 @@ pytestmark = [
 
 @pytest.mark.parametrize(("fun", "vectorized"), [(loss, False), (losses, True)])
 def test_losses_in_order_and_candidates_unchanged(kind: str, fun: Callable[..., object], vectorized: bool) -> None:
-    if vectorized and "map" in kind:
-        pytest.skip("a map takes one candidate at a time")
     X = np.random.default_rng(0).standard_normal((23, 3))
     before = X.copy()
     with made(kind, Objective(fun, (1.0,), vectorized)) as evaluator:

@@ -56,6 +56,9 @@ class Spectral:
         """matrix @ self, in O(n^2 rank)."""
         if self.basis is None:
             return matrix * self.values
-        product = (matrix @ self.basis * (self.values - self.rest)) @ self.basis.T
-        product += self.rest * matrix
+        product = (matrix @ (self.basis * (self.values - self.rest))) @ self.basis.T
+        if self.rest == 1.0:  # the common case: utilities that sum to zero leave the complement alone
+            product += matrix
+        elif self.rest != 0.0:
+            product += self.rest * matrix
         return product

@@ -5,8 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -22,22 +21,20 @@ __all__ = ["ExecutorEvaluator", "ProcessEvaluator"]
 TASKS_PER_WORKER = 4
 
 
-def _in_chunks(executor: Executor, workers: int, objective: Objective | None, candidates: Matrix) -> Vector:
+def _submit(executor: Executor, workers: int, objective: Objective | None, candidates: Matrix) -> list[Future[Vector]]:
     count = len(candidates)
     tasks = min(count, TASKS_PER_WORKER * workers)
     edges = [count * i // tasks for i in range(tasks + 1)]
-    futures: list[Future[Vector]] = []
+    return [executor.submit(_work, objective, candidates[i:j], i) for i, j in pairwise(edges)]
+
+
+def _gather(futures: list[Future[Vector]]) -> Vector:
     try:
-        for first, last in pairwise(edges):
-            futures.append(executor.submit(_work, objective, candidates[first:last], first))
         return np.concatenate([future.result() for future in futures])
-    except BrokenProcessPool as error:
+    except BrokenExecutor as error:
         raise StateError(
             "workers: a worker process died while it evaluated candidates (killed, out of memory, or a crash in fun)"
         ) from error
-    finally:
-        for future in futures:
-            future.cancel()
 
 
 def _work(objective: Objective | None, rows: Matrix, first: int) -> Vector:
@@ -55,7 +52,12 @@ class ExecutorEvaluator(Evaluator):
         self._workers = int(getattr(executor, "_max_workers", None) or thread_count())
 
     def losses(self, candidates: Matrix) -> Vector:
-        return _in_chunks(self._executor, self._workers, self._objective, candidates)
+        futures = _submit(self._executor, self._workers, self._objective, candidates)
+        try:
+            return _gather(futures)
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 _installed: Objective | None = None
@@ -85,13 +87,15 @@ class ProcessEvaluator(Evaluator):
         self._executor = ProcessPoolExecutor(workers, initializer=_install, initargs=(objective,))
 
     def losses(self, candidates: Matrix) -> Vector:
-        return _in_chunks(self._executor, self._workers, None, candidates)
+        return _gather(_submit(self._executor, self._workers, None, candidates))
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)
 
     def abort(self) -> None:
+        # Work under way may take hours, so that the workers are ended rather than waited for. No future is
+        # cancelled: the executor itself fails them when it finds its workers gone.
         processes = list((getattr(self._executor, "_processes", None) or {}).values())
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False)
         for process in processes:
             process.terminate()

@@ -20,7 +20,7 @@ from cones.types import Matrix, Vector
 __all__ = ["AntitheticNoise", "IndependentNoise", "Noise", "seed_from"]
 
 # Fewer normals than this are drawn sooner than a second thread wakes up.
-WORTH_THREADS = 30_000
+WORTH_THREADS = 100_000
 
 Rng = int | np.random.Generator | np.random.SeedSequence | None
 
