@@ -16,7 +16,7 @@ test: $(VENV)/.installed
 	$(BIN)/pytest -n 2
 
 benchmark: $(VENV)/.installed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --save benchmarks/RESULTS.md
 
 format: $(VENV)/.installed
 	$(BIN)/ruff format .

@@ -33,27 +33,38 @@ def run() -> str:
         for dim in dims:
             belief, gradient = problem(kind, dim)
             for radius in RADII:
-                dual = cones.solve_step(belief, gradient, radius)
-                cone = cones.solve_step(belief, gradient, radius, solver="clarabel")
-                solve = partial(cones.solve_step, belief, gradient, radius)
+                solve = partial(cones.solve_step, belief, gradient, radius=radius)
+                dual, cone = solve(), solve(solver="clarabel")
                 (seconds,) = side_by_side([solve], 200)
-                (slow,) = side_by_side([partial(solve, solver="clarabel")], 3)
+                (slow,) = side_by_side([partial(solve, solver="clarabel")], 1 if (kind, dim) == ("full", 40) else 3)
                 gap = dual.gap / dual.objective
                 met = gap <= GAP
                 row = [kind, str(dim), f"{radius:.3g}", f"{1e6 * seconds:.0f}", f"{1e3 * slow:.0f}"]
                 if cone.status is cones.StepStatus.OPTIMAL:
-                    behind = 1.0 - dual.objective / cone.objective
-                    # Clarabel's point may leave the ball by its tolerance, and gain that much more than allowed.
+                    # Clarabel's point leaves the ball by its tolerance: compare on the ball that it used.
+                    same_ball = solve() if cone.kl <= radius**2 else solve(radius=math.sqrt(cone.kl))
+                    behind = 1.0 - same_ball.objective / cone.objective
+                    outside = max(0.0, cone.kl / radius**2 - 1.0)
                     met = met and behind <= ACCURACY
                     if (kind, dim) in (("diagonal", 5000), ("full", 40)):
                         met = met and slow / seconds >= SPEED
-                    row += [f"{slow / seconds:.0f}x", f"{behind:.1e}"]
+                    row += [f"{slow / seconds:.0f}x", f"{behind:.1e}", f"{outside:.1e}"]
                 else:
-                    row += [f"({slow / seconds:.0f}x) Clarabel {cone.status.name.lower()}", "-"]
+                    row += [f"({slow / seconds:.0f}x) Clarabel {cone.status.name.lower()}", "-", "-"]
                 rows.append([*row, f"{gap:.1e}", verdict(met)])
                 all_met = all_met and met
-    head = ("belief", "n", "radius", "dual, us", "Clarabel, ms", "ratio", "objective behind", "relative gap", "target")
+    head: tuple[str, ...] = (
+        "belief",
+        "n",
+        "radius",
+        "dual, us",
+        "Clarabel, ms",
+        "ratio",
+        "objective behind Clarabel's",
+    )
+    head += ("Clarabel outside the ball by", "relative gap", "target")
     return table(TITLE, head, rows) + (
         f"\nTargets: {SPEED:.0f}x at n = 5000 diagonal and n = 40 full wherever Clarabel succeeds; objective never "
-        f"more than {ACCURACY:g} behind Clarabel's; relative gap at most {GAP:g}. All: {verdict(all_met)}.\n"
+        f"more than {ACCURACY:g} behind Clarabel's on the same ball; relative gap at most {GAP:g}. "
+        f"All: {verdict(all_met)}.\n"
     )
