@@ -16,7 +16,7 @@ DIM, POPSIZE, ROUNDS = 5000, 100, 400
 OVER_ES, OVER_NOISE = 1.10, 1.40
 
 
-def iteration(es: cones.Strategy[object]) -> Callable[[], None]:
+def iteration(es: cones.Strategy) -> Callable[[], None]:
     """One ask and one tell with losses that cost nothing to compute."""
     losses = np.random.default_rng(0).standard_normal(POPSIZE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,8 +20,8 @@ def sphere(X: np.ndarray) -> np.ndarray:
     return np.asarray((X**2).sum(axis=1))
 
 
-def seconds_of_cones(make: type[cones.Strategy[object]]) -> float:
-    es = make(np.ones(DIM), 1.0, belief="full", popsize=POPSIZE, rng=0)  # type: ignore[call-arg, arg-type]
+def seconds_of_cones(make: Callable[..., cones.Strategy]) -> float:
+    es = make(np.ones(DIM), 1.0, belief="full", popsize=POPSIZE, rng=0)
     total = 0.0
     for _ in range(ITERATIONS):
         begin = time.perf_counter()
@@ -53,10 +54,7 @@ def seconds_of_pycma() -> float:
 
 def run() -> str:
     methods = {"CoNES": cones.CoNES, "NES": cones.NES, "ES": cones.ES}
-    rounds = [
-        (seconds_of_pycma(), *(seconds_of_cones(make) for make in methods.values()))  # type: ignore[arg-type]
-        for _ in range(3)
-    ]
+    rounds = [(seconds_of_pycma(), *(seconds_of_cones(make) for make in methods.values())) for _ in range(3)]
     pycma, *ours = (float(np.median(column)) for column in zip(*rounds, strict=True))
     rows = [["PyCMA", f"{1e3 * pycma:.1f}", "1.00", "-"]]
     for name, seconds in zip(methods, ours, strict=True):

@@ -191,8 +191,7 @@ def slow(x: np.ndarray) -> float:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "cmaes"}, "method: expected one of 'es', 'nes', 'cones', got 'cmaes'"),
-        ({"method": "nes", "radius": 1.0}, 'radius: expected with method="cones" only'),
+        ({"method": "cmaes"}, "method: expected one of 'es', 'nes', 'cones', 'cma', got 'cmaes'"),
         ({"checkpoint_every": 5}, "checkpoint_every: expected together with checkpoint"),
         ({"checkpoint_every": 0, "checkpoint": "x"}, "checkpoint_every: expected at least 1, got 0"),
         ({"fun": 3}, "fun: expected a callable, got int"),
@@ -202,6 +201,11 @@ def test_bad_input_is_named(settings: dict[str, object], message: str, tmp_path,
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
         cones.minimize(**{"fun": sphere, "x0": [0.0], **settings})
+
+
+def test_settings_of_another_method_are_refused() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'radius'"):
+        cones.minimize(sphere, [0.0], method="nes", radius=1.0)
 
 
 class TestSciPy:

@@ -1,5 +1,6 @@
 """CoNES: convex natural evolution strategies for expensive, high-dimensional black boxes."""
 
+from cones.baselines import CMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
 from cones.checkpoint import load
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
@@ -13,6 +14,7 @@ from cones.strategy import Strategy
 __version__ = "0.1.0"
 
 __all__ = [
+    "CMA",
     "ES",
     "NES",
     "SGD",

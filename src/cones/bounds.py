@@ -11,7 +11,7 @@ from cones.checks import check_array
 from cones.errors import InputError
 from cones.types import Matrix, Vector
 
-__all__ = ["Box", "box_from"]
+__all__ = ["Box", "box_from", "default_deviations"]
 
 
 @dataclass(frozen=True)
@@ -75,3 +75,9 @@ def box_from(bounds: Any, x0: Vector) -> Box | None:
                 f"x0: expected a start within bounds, got {x0[index]} outside ({low}, {high}) at coordinate {index}"
             )
     return Box(lower, upper)
+
+
+def default_deviations(size: int, box: Box | None) -> Vector:
+    """Initial standard deviations: a quarter of the width between two finite bounds, 1 elsewhere."""
+    width = np.full(size, np.inf) if box is None else box.upper - box.lower
+    return np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)

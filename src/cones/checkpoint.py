@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 
 from cones import stopping
+from cones.baselines import CMAStrategy
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box
 from cones.errors import CheckpointError, ConesError
 from cones.noise import AntitheticNoise, IndependentNoise
 from cones.optimizers import SGD, Adam, AdamMemory, SGDMemory
+from cones.pipeline import Pipeline
 from cones.progress import COLUMNS, History, State
 from cones.refine import Convex, Natural, Plain
 from cones.strategy import Strategy
@@ -42,17 +44,18 @@ _KNOWN_CLASSES: tuple[type, ...] = (
 )
 # What a checkpoint may name. Any other name is refused.
 KNOWN = {known.__name__: known for known in _KNOWN_CLASSES}
-PARTS = ("method", "state", "noise", "shaping", "refinement", "optimizer", "box", "criteria")
+STRATEGIES: dict[str, type[Strategy]] = {"Pipeline": Pipeline, "CMAStrategy": CMAStrategy}
 
 
-def save(path: str | PathLike[str], strategy: Strategy[Any], run: Mapping[str, Any] | None = None) -> None:
+def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] | None = None) -> None:
     """Write a checkpoint of a strategy, with the settings of the run around it."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     header = {
         "format": FORMAT,
         "version": VERSION,
         "columns": COLUMNS,
-        "strategy": {part: _pack(getattr(strategy, part), arrays) for part in PARTS},
+        "class": type(strategy).__name__,
+        "strategy": {part: _pack(getattr(strategy, part), arrays) for part in strategy.PARTS},
         "history": _pack(strategy.history.table()[: strategy.state.iteration], arrays),
         "run": dict(run or {}),
     }
@@ -60,7 +63,7 @@ def save(path: str | PathLike[str], strategy: Strategy[Any], run: Mapping[str, A
     _write_atomically(Path(path), arrays)
 
 
-def load(path: str | PathLike[str]) -> Strategy[Any]:
+def load(path: str | PathLike[str]) -> Strategy:
     """The strategy of a checkpoint, ready to `ask`.
 
     Example:
@@ -74,7 +77,7 @@ def load(path: str | PathLike[str]) -> Strategy[Any]:
     return read(path)[0]
 
 
-def read(path: str | PathLike[str]) -> tuple[Strategy[Any], dict[str, Any]]:
+def read(path: str | PathLike[str]) -> tuple[Strategy, dict[str, Any]]:
     """The strategy of a checkpoint and the settings of the run around it."""
     if not os.path.exists(path):
         raise CheckpointError(f"{path}: no such checkpoint")
@@ -89,12 +92,12 @@ def read(path: str | PathLike[str]) -> tuple[Strategy[Any], dict[str, Any]]:
                     f"this release of cones reads version {VERSION}"
                 )
             arrays = {name: archive[name] for name in archive.files if name != "header"}
-        parts = {part: _unpack(header["strategy"][part], arrays) for part in PARTS}
+        known = STRATEGIES[header["class"]]
+        parts = {part: _unpack(header["strategy"][part], arrays) for part in known.PARTS}
         parts["criteria"] = tuple(parts["criteria"])
         if tuple(header["columns"]) != COLUMNS:
             raise ValueError("other columns of history")
-        strategy: Strategy[Any] = Strategy(**parts, history=History(_unpack(header["history"], arrays)))
-        return strategy, dict(header["run"])
+        return known(**parts, history=History(_unpack(header["history"], arrays))), dict(header["run"])
     except CheckpointError:
         raise
     except (
@@ -114,6 +117,8 @@ def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
         return {"array": name}
     if isinstance(value, (tuple, list)):
         return [_pack(item, arrays) for item in value]
+    if isinstance(value, dict):
+        return {"dict": {str(key): _pack(item, arrays) for key, item in value.items()}}
     if isinstance(value, Belief):
         parts = value.state()
     elif is_dataclass(value):
@@ -134,6 +139,8 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
         return value
     if "array" in value:
         return arrays[value["array"]]
+    if "dict" in value:
+        return {key: _unpack(item, arrays) for key, item in value["dict"].items()}
     known = KNOWN[value["type"]]
     parts = {name: _unpack(part, arrays) for name, part in value["parts"].items()}
     return known.from_state(parts) if issubclass(known, Belief) else known(**parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, TextIO
+from typing import TextIO
 
 from cones.stopping import MaxFev, MaxIter, MaxTime
 from cones.strategy import Strategy
@@ -22,13 +22,13 @@ class ProgressLine:
         self._next = 0.0
         self._width = 0
 
-    def update(self, strategy: Strategy[Any]) -> None:
+    def update(self, strategy: Strategy) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self._interval
             self._write(describe(strategy))
 
-    def finish(self, strategy: Strategy[Any], message: str) -> None:
+    def finish(self, strategy: Strategy, message: str) -> None:
         self._write(describe(strategy))
         self._stream.write(f"{chr(10) if self._terminal else ''}{message}\n")
         self._stream.flush()
@@ -42,7 +42,7 @@ class ProgressLine:
         self._stream.flush()
 
 
-def describe(strategy: Strategy[Any]) -> str:
+def describe(strategy: Strategy) -> str:
     """Where a run stands, in one line."""
     state = strategy.state
     if state.iteration == 0:
@@ -62,7 +62,7 @@ def describe(strategy: Strategy[Any]) -> str:
     return "  ".join(parts)
 
 
-def fraction_done(strategy: Strategy[Any]) -> float:
+def fraction_done(strategy: Strategy) -> float:
     """The largest share of a budget that is spent."""
     state = strategy.state
     spent = {MaxFev: state.evaluations, MaxIter: state.iteration, MaxTime: state.seconds}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cones.baselines import CMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
-from cones.bounds import box_from
+from cones.bounds import box_from, default_deviations
 from cones.checks import check_integer, check_one_of, check_vector
 from cones.errors import InputError
 from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
 from cones.optimizers import Adam, Optimizer
+from cones.pipeline import Pipeline
 from cones.progress import State
 from cones.refine import Convex, Natural, Plain, Refinement
 from cones.shaping import SHAPINGS
@@ -54,7 +57,7 @@ class Settings(TypedDict, total=False):
     stagnation: float | None
 
 
-def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy[Any]:
+def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Evolution strategies: the optimizer follows the gradient estimate itself.
 
     Arguments as for `CoNES`, without `radius` and `solver`.
@@ -62,7 +65,7 @@ def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpa
     return _compose("ES", x0, sigma0, Plain(), **settings)
 
 
-def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy[Any]:
+def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Natural evolution strategies: the optimizer follows the natural gradient.
 
     Arguments as for `CoNES`, without `radius` and `solver`.
@@ -77,7 +80,7 @@ def CoNES(
     radius: float | None = None,
     solver: str = "dual",
     **settings: Unpack[Settings],
-) -> Strategy[Any]:
+) -> Strategy:
     """Convex natural evolution strategies: the optimizer follows the steepest direction in a KL ball.
 
     Args:
@@ -106,7 +109,7 @@ def CoNES(
     return _compose("CoNES", x0, sigma0, refinement, **settings)
 
 
-METHODS = {"es": ES, "nes": NES, "cones": CoNES}
+METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA}
 
 
 def _compose(
@@ -123,14 +126,14 @@ def _compose(
     bounds: Any = None,
     rng: Rng = None,
     **limits: Any,
-) -> Strategy[Any]:
+) -> Strategy:
     """The pipeline around a refinement."""
     start = _initial_belief(x0, sigma0, belief, bounds)
     popsize = check_integer("popsize", popsize, 2)
     noise = (AntitheticNoise if antithetic else IndependentNoise)(seed_from(rng), popsize)
     if optimizer is not None and not isinstance(optimizer, Optimizer):
         raise InputError(f"optimizer: expected an optimizer such as cones.Adam(0.1), got {optimizer!r}")
-    return Strategy(
+    return Pipeline(
         method=method,
         state=State(start),
         noise=noise,
@@ -149,9 +152,7 @@ def _initial_belief(x0: ArrayLike | Belief, sigma0: ArrayLike | None, kind: str 
         return x0
     mean = check_vector("x0", x0)
     if sigma0 is None:
-        box = box_from(bounds, mean)
-        width = np.full(mean.size, np.inf) if box is None else box.upper - box.lower
-        deviations = np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)
+        deviations = default_deviations(mean.size, box_from(bounds, mean))
     else:
         deviations = check_vector("sigma0", sigma0, mean.size, positive=True)
     if check_one_of("belief", kind or "diagonal", ("diagonal", "full")) == "diagonal":

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from os import PathLike, fspath
-from typing import Any, Unpack
+from typing import Any
 
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
@@ -19,7 +19,7 @@ from cones.checks import check_integer, check_one_of
 from cones.display import ProgressLine
 from cones.errors import CheckpointError, InputError
 from cones.evaluate import Objective, Workers, evaluator_from
-from cones.methods import METHODS, Settings
+from cones.methods import METHODS
 from cones.stopping import CALLBACK, INTERRUPTED, StopReason, criteria_from
 from cones.strategy import Strategy
 
@@ -36,15 +36,13 @@ def minimize(
     *,
     method: str = "cones",
     sigma0: ArrayLike | None = None,
-    radius: float | None = None,
-    solver: str | None = None,
     callback: Callable[..., Any] | None = None,
     vectorized: bool = False,
     workers: Workers = 1,
     disp: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: int | None = None,
-    **settings: Unpack[Settings],
+    **settings: Any,
 ) -> OptimizeResult:
     """Minimise a function without its gradient.
 
@@ -53,9 +51,8 @@ def minimize(
             (popsize, n) array, one candidate per row, and returns popsize losses. NaN ranks worst.
         x0: where to start, shape (n,), or a belief.
         args: further arguments of `fun`.
-        method: "cones", "nes" or "es".
+        method: "cones", "nes", "es" or "cma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
-        radius, solver: of the convex step, for "cones"; see `cones.CoNES`.
         callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
             parameter, else as `callback(x)` with the best candidate. It may raise StopIteration.
         workers: 1, a number of processes (-1: one per core), a map-like callable, or any
@@ -64,8 +61,9 @@ def minimize(
         checkpoint: a file from which `cones.resume` goes on after a crash.
         checkpoint_every: iterations between checkpoints; by default one is written at the end of the
             iteration in which the last one has become 30 seconds old.
-        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, shaping, optimizer, bounds,
-            rng, and the stop criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
+        **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES` or `cones.CMA`:
+            radius, solver, belief, popsize, antithetic, shaping, optimizer, bounds, rng, and the stop
+            criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
 
     Returns:
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
@@ -83,11 +81,7 @@ def minimize(
     """
     objective = Objective(fun, tuple(args), bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
-    own: dict[str, Any] = {"radius": radius, "solver": solver}
-    own = {name: value for name, value in own.items() if value is not None}
-    if own and method != "cones":
-        raise InputError(f'{", ".join(own)}: expected with method="cones" only, got method="{method}"')
-    strategy = make(x0, sigma0, **own, **settings)
+    strategy = make(x0, sigma0, **settings)
     if checkpoint_every is not None:
         checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
         if checkpoint is None:
@@ -164,7 +158,7 @@ def scipy_method(
 
 
 def _run(
-    strategy: Strategy[Any],
+    strategy: Strategy,
     objective: Objective,
     callback: Callable[..., Any] | None,
     workers: Workers,
@@ -208,14 +202,14 @@ def _run(
     return strategy.result_with(reason)
 
 
-def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy[Any]], bool]:
+def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy], bool]:
     """The callback in SciPy's two forms; False when it asks to stop."""
     try:
         keyword = set(inspect.signature(callback).parameters) == {"intermediate_result"}
     except (TypeError, ValueError):
         keyword = False
 
-    def report(strategy: Strategy[Any]) -> bool:
+    def report(strategy: Strategy) -> bool:
         result = strategy.intermediate_result()
         try:
             if keyword:
@@ -232,7 +226,7 @@ def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy[Any]], bool]:
 class _Saver:
     """Writes checkpoints when they are due. A failure after the first is a warning: the run goes on."""
 
-    def __init__(self, strategy: Strategy[Any], path: str, run: dict[str, Any]) -> None:
+    def __init__(self, strategy: Strategy, path: str, run: dict[str, Any]) -> None:
         self._strategy, self._path, self._run = strategy, path, run
         self._every: int | None = run["checkpoint_every"]
         self._iteration, self._time = -1, 0.0

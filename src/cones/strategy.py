@@ -1,88 +1,101 @@
-"""One iteration, from belief to belief: the stages of the library in reading order."""
+"""Ask and tell: what all methods share, from checking what is told to the history and the result."""
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
+from cones.beliefs import Belief
 from cones.bounds import Box
 from cones.checks import check_array, check_shape
 from cones.errors import InputError, StateError
-from cones.gradients import score_function
-from cones.noise import Noise
-from cones.optimizers import Optimizer
 from cones.progress import COLUMNS, History, State
-from cones.refine import Refinement
-from cones.shaping import SHAPINGS
 from cones.stopping import ALL_FAILED, RUNNING, Criterion, StopReason, first_met
 from cones.types import Matrix, Vector
 
-__all__ = ["Strategy"]
-
-Memory = TypeVar("Memory")
+__all__ = ["Move", "Strategy"]
 
 
-class Strategy(Generic[Memory]):
-    """An evolution strategy by ask and tell. Made by `cones.ES`, `cones.NES` and `cones.CoNES`.
+@dataclass(frozen=True)
+class Move:
+    """What an iteration did to the belief. NaN where a method has no such number."""
+
+    belief: Belief
+    memory: Any
+    step: float
+    kl: float = math.nan
+    multiplier: float = math.nan
+    gap: float = math.nan
+
+
+class Strategy(ABC):
+    """An optimizer by ask and tell. Made by `cones.ES`, `cones.NES`, `cones.CoNES` and `cones.CMA`.
 
     Attributes:
         state: belief, counters and best candidate after the last `tell`.
         history: one row per iteration; see `cones.progress.COLUMNS`.
     """
 
+    # The arguments from which a checkpoint makes the strategy anew, besides `history`.
+    PARTS: ClassVar[tuple[str, ...]] = ("method", "state", "box", "criteria")
+
     def __init__(
         self,
         method: str,
         state: State,
-        noise: Noise,
-        shaping: str,
-        refinement: Refinement,
-        optimizer: Optimizer[Memory],
         box: Box | None,
         criteria: tuple[Criterion, ...],
         history: History | None = None,
     ) -> None:
         self.method = method
         self.state = state
-        self.noise = noise
-        self.shaping = shaping
-        self.refinement = refinement
-        self.optimizer = optimizer
         self.box = box
         self.criteria = criteria
         self.history = History() if history is None else history
-        self._asked: tuple[int, Matrix, Matrix] | None = None  # iteration, noise, candidates
+        self._asked: tuple[int, Matrix] | None = None  # iteration, candidates
         self._clock = time.perf_counter()
 
     def __repr__(self) -> str:
         state = self.state
         return (
-            f"{self.method}({state.belief!r}, popsize={self.noise.popsize}, "
+            f"{self.method}({state.belief!r}, popsize={self.popsize}, "
             f"iteration={state.iteration}, best={state.best_fun:.6g})"
         )
 
     @property
+    @abstractmethod
     def popsize(self) -> int:
-        return self.noise.popsize
+        """Candidates per iteration."""
+
+    @abstractmethod
+    def _sample(self) -> Matrix:
+        """The candidates of this iteration, before bounds."""
+
+    @abstractmethod
+    def _move(self, losses: Vector) -> Move:
+        """How the belief moves by the losses of the last sample; `_unmoved` if all of them are NaN."""
+
+    def _unmoved(self) -> Move:
+        return Move(self.state.belief, self.state.memory, step=0.0, kl=0.0)
 
     def ask(self) -> Matrix:
         """Candidates to evaluate, shape (popsize, n), read-only. The same until they are told."""
-        iteration, belief = self.state.iteration, self.state.belief
+        iteration = self.state.iteration
         if self._asked is None or self._asked[0] != iteration:
-            noise = self.noise.draw(iteration, belief.dim)
-            candidates = self.noise.candidates(belief, noise)
+            candidates = self._sample()
             if self.box is not None:
                 candidates = self.box.reflect(candidates)
             candidates.flags.writeable = False  # `tell` relies on them
-            self._asked = (iteration, noise, candidates)
-        return self._asked[2]
+            self._asked = (iteration, candidates)
+        return self._asked[1]
 
     def tell(self, X: ArrayLike, values: ArrayLike) -> None:
         """Move the belief by the losses of the candidates of the last `ask`.
@@ -91,29 +104,15 @@ class Strategy(Generic[Memory]):
             X: what `ask` returned.
             values: popsize losses in the order of the candidates. NaN ranks worst.
         """
-        candidates, noise = self._told(X)
-        losses = self._losses(values)
-        state = self.state
+        candidates, losses, state = self._told(X), self._losses(values), self.state
         failed = np.isnan(losses)
-
-        if failed.all():
-            belief, memory, direction = state.belief, state.memory, None
-            step = kl = 0.0
-        else:
-            utilities = SHAPINGS[self.shaping](losses)
-            gradient = score_function(state.belief, self.noise, noise, utilities)
-            direction = self.refinement.refine(state.belief, gradient)
-            before = self.optimizer.start(direction) if state.memory is None else state.memory
-            change, memory = self.optimizer.step(before, direction)
-            belief = state.belief.moved(*change)
-            step, kl = float(np.linalg.norm(change.shift)), state.belief.kl_of_move(*change)
-
+        move = self._move(losses)
         best = int(np.where(failed, np.inf, losses).argmin())
         improved = losses[best] < state.best_fun
         new = replace(
             state,
-            belief=belief,
-            memory=memory,
+            belief=move.belief,
+            memory=move.memory,
             iteration=state.iteration + 1,
             evaluations=state.evaluations + losses.size,
             best_x=candidates[best].copy() if improved else state.best_x,
@@ -128,11 +127,11 @@ class Strategy(Generic[Memory]):
                 new.best_fun,
                 finite.mean() if finite.size else math.nan,
                 finite.std() if finite.size else math.nan,
-                step,
-                belief.spread(),
-                kl,
-                math.nan if direction is None else direction.multiplier,
-                math.nan if direction is None else direction.gap,
+                move.step,
+                move.belief.spread(),
+                move.kl,
+                move.multiplier,
+                move.gap,
                 int(failed.sum()),
                 new.seconds,
             )
@@ -190,16 +189,16 @@ class Strategy(Generic[Memory]):
             return state.best_x.copy()
         return (state.belief.mean if self.box is None else self.box.reflect(state.belief.mean)).copy()
 
-    def _told(self, X: ArrayLike) -> tuple[Matrix, Matrix]:
+    def _told(self, X: ArrayLike) -> Matrix:
         if self._asked is None:
             raise StateError("tell: expected candidates from ask(), but ask() was not called since the last tell()")
-        _, noise, candidates = self._asked
+        _, candidates = self._asked
         if X is not candidates:
             told = check_array("X", X)
             check_shape("X", told, candidates.shape)
             if not np.array_equal(told, candidates):
                 raise InputError("X: expected the candidates of the last ask(), unchanged and in order, got others")
-        return candidates, noise
+        return candidates
 
     def _losses(self, values: Any) -> Vector:
         losses = check_array("values", values)

@@ -1,0 +1,65 @@
+"""Test problems that know their optimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cones.checks import check_one_of
+from cones.problems.functions import (
+    Ackley,
+    Ellipsoid,
+    Griewank,
+    Levy,
+    Lunacek,
+    Rastrigin,
+    Rosenbrock,
+    Schwefel,
+    Sphere,
+    StyblinskiTang,
+)
+from cones.problems.problem import Problem
+from cones.problems.wrappers import Noisy, Rotated, Shifted
+
+__all__ = [
+    "PROBLEMS",
+    "Ackley",
+    "Ellipsoid",
+    "Griewank",
+    "Levy",
+    "Lunacek",
+    "Noisy",
+    "Problem",
+    "Rastrigin",
+    "Rosenbrock",
+    "Rotated",
+    "Schwefel",
+    "Shifted",
+    "Sphere",
+    "StyblinskiTang",
+    "problem_from",
+]
+
+_ALL: tuple[type[Problem], ...] = (
+    *(Sphere, Rosenbrock, Rastrigin, Lunacek, Ellipsoid, Ackley, Griewank, Schwefel, Levy),
+    StyblinskiTang,
+)
+PROBLEMS: dict[str, type[Problem]] = {problem.name: problem for problem in _ALL}
+
+
+def problem_from(
+    name: str, dim: int, *, shift: Any = None, rotation: int | None = None, noise: float | None = None
+) -> Problem:
+    """A problem by name, shifted, rotated (by a seed) and noisy as asked.
+
+    Example:
+        >>> problem_from("sphere", 2, shift=3.0)([3.0, 3.0])
+        0.0
+    """
+    problem = PROBLEMS[check_one_of("problem", name, tuple(PROBLEMS))](dim)
+    if rotation is not None:
+        problem = Rotated(problem, rotation)
+    if shift is not None:
+        problem = Shifted(problem, shift)
+    if noise is not None:
+        problem = Noisy(problem, noise)
+    return problem

@@ -1,0 +1,84 @@
+"""Wrappers that move, turn or blur a problem; they can be put around each other."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cones.checks import check_integer, check_positive, check_vector
+from cones.problems.problem import Problem
+from cones.types import Matrix, Vector
+
+__all__ = ["Noisy", "Rotated", "Shifted"]
+
+
+class _Wrapper(Problem):
+    def __init__(self, problem: Problem, word: str) -> None:
+        super().__init__(problem.dim)
+        self.problem = problem
+        self.name = f"{problem.name}{word}"
+        self.best = problem.best
+        self.domain = problem.domain
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.problem!r})"
+
+
+class Shifted(_Wrapper):
+    """problem(x - shift): the optimum moves by `shift`, one number or one per coordinate."""
+
+    def __init__(self, problem: Problem, shift: ArrayLike) -> None:
+        text = f"+{float(np.asarray(shift)):g}" if np.ndim(shift) == 0 else "+shift"
+        super().__init__(problem, text)
+        self.shift = check_vector("shift", shift, problem.dim)
+
+    @property
+    def optimum(self) -> Vector:
+        return self.problem.optimum + self.shift
+
+    def losses(self, X: Matrix) -> Vector:
+        return self.problem.losses(X - self.shift)
+
+
+class Rotated(_Wrapper):
+    """problem(Q x) with a random rotation Q (Haar measure) from a seed. O(n^2) memory."""
+
+    def __init__(self, problem: Problem, seed: int = 0) -> None:
+        super().__init__(problem, " rotated")
+        normals = np.random.default_rng(check_integer("seed", seed, 0)).standard_normal((self.dim, self.dim))
+        basis, triangle = np.linalg.qr(normals)
+        self.rotation = basis * np.sign(np.diag(triangle))
+
+    @property
+    def optimum(self) -> Vector:
+        return np.asarray(self.rotation.T @ self.problem.optimum)
+
+    def losses(self, X: Matrix) -> Vector:
+        return self.problem.losses(X @ self.rotation.T)
+
+
+class Noisy(_Wrapper):
+    """problem(x) plus normal noise of a standard deviation.
+
+    The noise is a function of the seed and of the candidate's bits: a run can be repeated, resumed and
+    spread over machines, and still meets other noise at every candidate.
+    """
+
+    def __init__(self, problem: Problem, deviation: float, seed: int = 0) -> None:
+        super().__init__(problem, f" noisy {deviation:g}")
+        self.deviation = check_positive("deviation", deviation)
+        self.seed = check_integer("seed", seed, 0)
+
+    @property
+    def optimum(self) -> Vector:
+        return self.problem.optimum
+
+    def losses(self, X: Matrix) -> Vector:
+        key = self.seed.to_bytes(16, "little")
+        noise = np.empty(len(X))
+        for index, row in enumerate(X):
+            digest = hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16, key=key).digest()
+            noise[index] = np.random.default_rng(int.from_bytes(digest, "little")).standard_normal()
+        return self.problem.losses(X) + self.deviation * noise

@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from cones import InputError
+from cones.problems import PROBLEMS, Ellipsoid, Noisy, Rotated, Shifted, Sphere, problem_from
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_optimum_moves_with_the_problem(name: str) -> None:
+    problem = problem_from(name, 4, shift=[1.0, -2.0, 3.0, 0.5], rotation=7)
+    assert problem(problem.optimum) == pytest.approx(problem.best, abs=1e-6)
+
+
+def test_shift() -> None:
+    assert Shifted(Sphere(2), 3.0).name == "sphere+3"
+    assert Shifted(Sphere(2), 3.0)([4.0, 5.0]) == 5.0
+    with pytest.raises(InputError, match=r"shift: expected shape \(2,\), got shape \(3,\)"):
+        Shifted(Sphere(2), [1.0, 2.0, 3.0])
+
+
+def test_rotation_is_one_and_keeps_the_sphere() -> None:
+    rotated = Rotated(Ellipsoid(5), 1)
+    np.testing.assert_allclose(rotated.rotation @ rotated.rotation.T, np.eye(5), atol=1e-12)
+    x = np.arange(5.0)
+    assert rotated(x) == pytest.approx(Ellipsoid(5)(rotated.rotation @ x))
+    assert Rotated(Sphere(5), 2)(x) == pytest.approx(30.0)
+
+
+def test_noise_is_normal_and_can_be_repeated() -> None:
+    problem = Noisy(Sphere(3), 0.5, seed=1)
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    noise = problem(X) - Sphere(3)(X)
+    assert abs(noise.mean()) < 0.04
+    assert noise.std() == pytest.approx(0.5, rel=0.05)
+    np.testing.assert_array_equal(problem(X[::-1]), problem(X)[::-1])
+    assert not np.allclose(Noisy(Sphere(3), 0.5, seed=2)(X), problem(X))
+    with pytest.raises(InputError, match="deviation: expected a positive number"):
+        Noisy(Sphere(3), 0.0)
