@@ -15,6 +15,9 @@ test: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
 
+reproduce: $(VENV)/.installed
+	$(BIN)/cones reproduce functions --quick
+
 benchmark: $(VENV)/.installed
 	$(BIN)/python -m benchmarks --save benchmarks/RESULTS.md
 

@@ -9,7 +9,7 @@ from typing import TextIO
 from cones.stopping import MaxFev, MaxIter, MaxTime
 from cones.strategy import Strategy
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "describe", "duration"]
 
 
 class ProgressLine:
@@ -54,11 +54,11 @@ def describe(strategy: Strategy) -> str:
         f"best {state.best_fun:.6g}",
         f"mean {mean:.6g}",
         f"spread {spread:.3g}",
-        _duration(state.seconds),
+        duration(state.seconds),
     ]
     share = fraction_done(strategy)
     if 0.0 < share < 1.0:
-        parts.append(f"{100.0 * share:.0f}%, at most {_duration(state.seconds * (1.0 - share) / share)} left")
+        parts.append(f"{100.0 * share:.0f}%, at most {duration(state.seconds * (1.0 - share) / share)} left")
     return "  ".join(parts)
 
 
@@ -70,7 +70,8 @@ def fraction_done(strategy: Strategy) -> float:
     return min(1.0, max(shares, default=0.0))
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
     if seconds < 60.0:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(int(seconds), 60)

@@ -27,7 +27,7 @@ from cones.errors import MissingExtraError
 from cones.solvers.dual import dual_value
 from cones.solvers.step_problem import FrameStep, StepStatus
 
-__all__ = ["solve_cone_program"]
+__all__ = ["mosek_licence", "solve_cone_program"]
 
 ENGINES = {"cvxpy": "CLARABEL", "clarabel": "CLARABEL", "scs": "SCS", "mosek": "MOSEK"}
 
@@ -115,9 +115,8 @@ def _import_cvxpy(engine: str) -> Any:
                 f"run: pip install 'cones[{extra}]', or use solver=\"dual\", which needs nothing"
             )
     if engine == "MOSEK":
-        licence = Path(os.environ.get("MOSEKLM_LICENSE_FILE", "~/mosek/mosek.lic")).expanduser()
-        # A licence server is given as port@host and is not a file.
-        if "@" not in str(licence) and not licence.exists():
+        licence, found = mosek_licence()
+        if not found:
             raise MissingExtraError(
                 f'solver: "mosek" needs a MOSEK licence, and there is none at {licence}; put one there or set '
                 "MOSEKLM_LICENSE_FILE (free for academic use from mosek.com), "
@@ -126,3 +125,9 @@ def _import_cvxpy(engine: str) -> Any:
     import cvxpy
 
     return cvxpy
+
+
+def mosek_licence() -> tuple[str, bool]:
+    """Where MOSEK looks for its licence, and whether there is one. MOSEK itself says so only while it solves."""
+    place = os.environ.get("MOSEKLM_LICENSE_FILE", str(Path("~/mosek/mosek.lic").expanduser()))
+    return place, "@" in place or Path(place).expanduser().exists()  # port@host is a licence server

@@ -1,0 +1,121 @@
+"""A program as an objective: it reads a candidate as JSON and prints its loss."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from typing import Any
+
+from cones.errors import InputError
+from cones.types import Vector
+
+__all__ = ["CommandObjective"]
+
+
+class CommandObjective:
+    """Runs a command per candidate, from any thread. What goes wrong is NaN, and remembered.
+
+    Args:
+        command: as a shell would split it; `{input}` is replaced by the path of a file with the candidate
+            as a JSON array. Without it the array is written to standard input.
+        timeout: seconds a candidate may take.
+    """
+
+    def __init__(self, command: str, timeout: float | None = None) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise InputError(f"--command: {error}, in {command!r}") from None
+        if not self._words:
+            raise InputError("--command: expected a program, got nothing")
+        if shutil.which(self._words[0]) is None:
+            raise InputError(f"--command: no program {self._words[0]!r} that can be executed")
+        self._by_file = any("{input}" in word for word in self._words)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._killed = False
+        self._count, self._example = 0, ""
+
+    def __call__(self, x: Vector) -> float:
+        text = json.dumps([float(value) for value in x])
+        if not self._by_file:
+            return self._loss(self._words, text)
+        with tempfile.NamedTemporaryFile("w", prefix="cones-", suffix=".json") as file:
+            file.write(text)
+            file.flush()
+            return self._loss([word.replace("{input}", file.name) for word in self._words], "")
+
+    def _loss(self, words: list[str], text: str) -> float:
+        try:
+            # In a session of its own, so that Ctrl-C reaches us and not it, and its children end with it.
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            return self._failed(f"it could not be started ({error.strerror})")
+        with self._lock:
+            self._running.add(process)
+            killed = self._killed
+        if killed:
+            _kill(process)
+        try:
+            out, err = process.communicate(text, timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            process.communicate()
+            return self._failed(f"it took longer than the timeout of {self._timeout:g} s")
+        finally:
+            with self._lock:
+                self._running.discard(process)
+        if process.returncode != 0:
+            said = _last_line(err)
+            return self._failed(f"it ended with exit code {process.returncode}{f': {said}' if said else ''}")
+        line = _last_line(out)
+        try:
+            return float(line)
+        except ValueError:
+            return self._failed(f"its last line of output is no number: {line[:80]!r}")
+
+    def _failed(self, message: str) -> float:
+        with self._lock:
+            if not self._killed:
+                self._count += 1
+                self._example = message
+        return math.nan
+
+    def failures(self) -> dict[str, Any]:
+        """How many evaluations failed, and the last of them."""
+        return {"count": self._count, "example": self._example} if self._count else {"count": 0}
+
+    def kill(self) -> None:
+        """End all programs that are running."""
+        with self._lock:
+            self._killed = True
+            running = list(self._running)
+        for process in running:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

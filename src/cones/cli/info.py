@@ -1,0 +1,74 @@
+"""`cones methods`, `cones problems` and `cones doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+import cones
+from cones.methods import METHODS
+from cones.problems import PROBLEMS
+from cones.solvers.reference import mosek_licence
+from cones.threads import thread_count
+
+__all__ = ["add_to"]
+
+EXTRAS = {
+    "cvxpy": ("cvxpy", 'the paper\'s cone programs (solver="cvxpy")'),
+    "clarabel": ("cvxpy", "the free cone solver"),
+    "scs": ("cvxpy", "another free cone solver"),
+    "mosek": ("mosek", "the cone solver of the paper"),
+    "cma": ("cma", 'CMA-ES (method "cma")'),
+    "matplotlib": ("experiments", "figures"),
+}
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    for name, text, call in (
+        ("methods", "list the methods", methods),
+        ("problems", "list the test problems", problems),
+        ("doctor", "say what is installed and what this machine has", doctor),
+    ):
+        commands.add_parser(name, parents=[common], help=text, description=text).set_defaults(call=call)
+
+
+def methods(_: argparse.Namespace) -> int:
+    for name, method in METHODS.items():
+        print(f"{name:8}{(inspect.getdoc(method) or '').splitlines()[0]}")
+    return 0
+
+
+def problems(_: argparse.Namespace) -> int:
+    for name, problem in PROBLEMS.items():
+        low, high = problem.domain
+        print(f"{name:17}{inspect.getdoc(problem)}\n{'':17}domain [{low:g}, {high:g}]")
+    print("\nIn an experiment file each takes dim, and optionally shift, rotation (a seed) and noise (a deviation).")
+    return 0
+
+
+def doctor(_: argparse.Namespace) -> int:
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    print(f"cones {cones.__version__}, Python {platform.python_version()}, {platform.platform()}")
+    print(f"numpy {version('numpy')}, scipy {version('scipy')}; BLAS of numpy: {blas['name']} {blas['version']}")
+    limit = os.environ.get("OMP_NUM_THREADS")
+    print(
+        f"{os.cpu_count()} cores; noise is drawn in {thread_count()} threads (OMP_NUM_THREADS is {limit or 'not set'})"
+    )
+    for package, (extra, purpose) in EXTRAS.items():
+        if importlib.util.find_spec(package) is None:
+            print(f"  missing    {package}: {purpose}; pip install 'cones[{extra}]'")
+            continue
+        try:
+            print(f"  installed  {package} {version(package)}: {purpose}")
+        except PackageNotFoundError:
+            print(f"  installed  {package}: {purpose}")
+    licence, found = mosek_licence()
+    print(f"  {'found    ' if found else 'missing  '}  MOSEK licence: looked for at {licence}")
+    return 0

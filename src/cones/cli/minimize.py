@@ -1,0 +1,222 @@
+"""`cones minimize`: a Python function, or any program that reads a vector and prints a number."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+import cones
+from cones.checks import check_integer, check_positive, check_vector
+from cones.cli.command import CommandObjective
+from cones.errors import InputError
+from cones.methods import METHODS
+from cones.shaping import SHAPINGS
+from cones.types import Vector
+
+__all__ = ["add_to"]
+
+DESCRIPTION = """\
+Minimise a Python function, or what a program prints.
+
+  cones minimize package.module:function --dim 20
+      function(x) takes a vector and returns a number. Modules of the current folder are found.
+
+  cones minimize --command "./simulate --verbose {input}" --dim 8 --workers 4 --timeout 600
+      {input} is the path of a file that holds the candidate as a JSON array of numbers. Without {input}
+      the array comes on standard input. The last line that the program prints must be the loss.
+      A candidate whose program fails, prints no number or takes longer than --timeout counts as NaN,
+      which ranks worst; failures are counted and shown. When all candidates fail, the run stops.
+
+The result is written as JSON to standard output, or to --out. Progress goes to standard error. With
+--checkpoint FILE a run that was killed goes on with the same command and --resume.
+"""
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    text = "minimise a Python function or a program's output"
+    parser = commands.add_parser(
+        "minimize",
+        parents=[common],
+        help=text,
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_argument_group("what to minimise")
+    what.add_argument("function", nargs="?", metavar="MODULE:FUNCTION", help="a Python function")
+    what.add_argument("--command", metavar="CMD", help="a program, with {input} for the file of the candidate")
+    what.add_argument("--timeout", metavar="S", type=float, help="seconds a --command may take per candidate")
+    what.add_argument(
+        "--vectorized", action="store_true", help="the function takes a (k, n) array, a candidate per row"
+    )
+    start = parser.add_argument_group("where to start")
+    start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
+    start.add_argument("--dim", metavar="N", type=int, help="start from N zeros")
+    start.add_argument(
+        "--sigma0", metavar="S", type=float, help="initial standard deviation (default 1, or width/4 in bounds)"
+    )
+    start.add_argument(
+        "--bounds", nargs=2, metavar=("LOW", "HIGH"), type=float, help="the same bounds for all coordinates"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument("--method", default="cones", choices=list(METHODS), help="default: cones")
+    how.add_argument(
+        "--popsize", metavar="N", type=int, help="candidates per iteration (default 100; CMA: 4 + 3 log n)"
+    )
+    how.add_argument("--radius", metavar="R", type=float, help="of the KL ball (default sqrt(2 n))")
+    how.add_argument("--learning-rate", metavar="R", type=float, help="of Adam, for the mean (default 0.1)")
+    how.add_argument("--variance-learning-rate", metavar="R", type=float, help="of Adam, for the log-variance")
+    how.add_argument("--belief", choices=["diagonal", "full"], help="covariance (default diagonal)")
+    how.add_argument("--shaping", choices=list(SHAPINGS), help="default centred_ranks")
+    how.add_argument("--independent", action="store_true", help="independent candidates instead of antithetic pairs")
+    how.add_argument("--seed", metavar="K", type=int, help="makes the run repeatable")
+    how.add_argument(
+        "--workers", metavar="K", type=int, help="evaluations at a time (default 1; --command: one per core)"
+    )
+    end = parser.add_argument_group("when to stop")
+    for name, text in (
+        ("maxfev", "evaluations"),
+        ("maxiter", "iterations (1000 if no budget is given)"),
+        ("maxtime", "seconds"),
+        ("ftarget", "stop at this loss"),
+        ("xtol", "tolerance on x"),
+        ("ftol", "tolerance on the loss"),
+    ):
+        end.add_argument(f"--{name}", metavar="V", type=float, help=text)
+    keep = parser.add_argument_group("what is kept")
+    keep.add_argument("--out", metavar="FILE", help="write the result here instead of to standard output")
+    keep.add_argument("--checkpoint", metavar="FILE", help="keep the run here as it goes")
+    keep.add_argument("--checkpoint-every", metavar="K", type=int, help="iterations between checkpoints")
+    keep.add_argument("--resume", action="store_true", help="go on from --checkpoint if it exists")
+    keep.add_argument("--quiet", action="store_true", help="no progress")
+    parser.set_defaults(call=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with ExitStack() as stack:
+        fun, workers, failures = _objective(options, stack)
+        result = _minimised(options, fun, workers)
+    report = {
+        "x": [float(v) for v in result.x],
+        "fun": float(result.fun) if np.isfinite(result.fun) else None,
+        **{name: result[name] for name in ("nfev", "nit", "success", "stop", "message")},
+        "failures": failures() if failures else {"count": int(result.history["failures"].sum())},
+    }
+    text = json.dumps(report, indent=2) + "\n"
+    if options.out:
+        Path(options.out).write_text(text)
+    else:
+        sys.stdout.write(text)
+    count = report["failures"]["count"]
+    if count:
+        example = report["failures"].get("example", "")
+        print(f"cones: {count} evaluations failed{f', the last: {example}' if example else ''}", file=sys.stderr)
+    if result.stop == "interrupted":
+        again = "; --resume goes on from the checkpoint" if options.checkpoint else ""
+        print(f"cones: interrupted, this is the best so far{again}", file=sys.stderr)
+        return 130
+    if result.stop == "all_nan":
+        print("cones: all candidates of an iteration failed; correct the function or the program", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
+    limits = {name: getattr(options, name) for name in ("maxfev", "maxiter", "maxtime", "ftarget", "xtol", "ftol")}
+    limits = {name: value for name, value in limits.items() if value is not None}
+    if options.resume and not options.checkpoint:
+        raise InputError("--resume: expected together with --checkpoint, the file to go on from")
+    if options.resume and Path(options.checkpoint).exists():
+        return cones.resume(options.checkpoint, fun, workers=workers, disp=not options.quiet, **limits)
+    settings: dict[str, Any] = {
+        "popsize": options.popsize,
+        "radius": options.radius,
+        "belief": options.belief,
+        "shaping": options.shaping,
+        "sigma0": options.sigma0,
+        "checkpoint_every": options.checkpoint_every,
+        "antithetic": False if options.independent else None,
+    }
+    x0 = _start(options)
+    if options.learning_rate is not None or options.variance_learning_rate is not None:
+        settings["optimizer"] = cones.Adam(options.learning_rate or 0.1, options.variance_learning_rate)
+    if options.bounds:
+        settings["bounds"] = [tuple(options.bounds)] * x0.size
+    return cones.minimize(
+        fun,
+        x0,
+        method=options.method,
+        rng=options.seed,
+        vectorized=options.vectorized,
+        workers=workers,
+        disp=not options.quiet,
+        checkpoint=options.checkpoint,
+        **{name: value for name, value in settings.items() if value is not None},
+        **limits,
+    )
+
+
+def _objective(
+    options: argparse.Namespace, stack: ExitStack
+) -> tuple[Callable[..., Any], Any, Callable[[], dict[str, Any]] | None]:
+    """The function, the workers, and what can be said of its failures."""
+    if (options.function is None) == (options.command is None):
+        raise InputError("what to minimise: expected either MODULE:FUNCTION or --command, not both")
+    if options.workers is not None and options.workers != -1:
+        check_integer("--workers", options.workers, 1)
+    if options.command is None:
+        if options.timeout is not None:
+            raise InputError("--timeout: expected together with --command")
+        return _imported(options.function), options.workers or 1, None
+    if options.vectorized:
+        raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command takes one candidate")
+    timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
+    count = options.workers if options.workers and options.workers > 0 else os.cpu_count() or 1
+    command = CommandObjective(options.command, timeout)
+    pool = stack.enter_context(ThreadPoolExecutor(count))
+    stack.callback(command.kill)  # before the pool waits for its threads
+    return command, pool, command.failures
+
+
+def _imported(path: str) -> Callable[..., Any]:
+    module_name, colon, name = path.partition(":")
+    if not colon or not name:
+        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss")
+    sys.path.insert(0, os.getcwd())
+    try:
+        thing: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(f"{path}: no module named {error.name!r} here or among the installed packages") from None
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InputError(f"{path}: {module_name} has no {name!r}")
+        thing = getattr(thing, part)
+    if not callable(thing):
+        raise InputError(f"{path}: expected a function, got {type(thing).__name__}")
+    return thing  # type: ignore[no-any-return]
+
+
+def _start(options: argparse.Namespace) -> Vector:
+    if (options.x0 is None) == (options.dim is None):
+        raise InputError("where to start: expected either --x0 or --dim")
+    if options.dim is not None:
+        return np.zeros(check_integer("--dim", options.dim, 1))
+    text = options.x0
+    try:
+        if Path(text).is_file():
+            return check_vector("--x0", json.loads(Path(text).read_text()))
+        return check_vector("--x0", [float(number) for number in text.split(",")])
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"--x0: expected numbers separated by commas or a JSON file, got {text!r}") from None

@@ -1,0 +1,89 @@
+"""Figures in the paper's layout: a panel per problem, a line per method, the standard deviation shaded."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cones.errors import MissingExtraError
+from cones.experiments.summary import Summary
+from cones.types import Vector
+
+__all__ = ["COLOURS", "FIGURES", "colour_of", "draw_figures", "wants_log"]
+
+# One colour per method throughout: figures, report, README. Distinguishable with colour-blind eyes
+# and on light and dark ground.
+COLOURS = {"ES": "#4477aa", "NES": "#ccbb44", "CMA": "#aa3377", "CoNES": "#ee6677"}
+OTHERS = ("#228833", "#66ccee", "#bbbbbb", "#994455", "#997700")
+
+FIGURES = {
+    "loss": ("mean_loss", "mean loss of the population"),
+    "step": ("step", "length of the mean's step"),
+}
+
+
+def colour_of(method: str, methods: list[str]) -> str:
+    unknown = [name for name in methods if name not in COLOURS]
+    return COLOURS.get(method) or OTHERS[unknown.index(method) % len(OTHERS)]
+
+
+def wants_log(curves: list[Vector]) -> bool:
+    """A logarithmic axis serves where positive values span more than a factor of twenty."""
+    values = np.concatenate(curves)
+    return bool(values.size) and bool((values > 0.0).all()) and float(values.max() / values.min()) > 20.0
+
+
+def draw_figures(summary: Summary, folder: Path) -> list[Path]:
+    """Write loss.png, step.png and the same as PDF into a folder."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("figures need matplotlib; run: pip install 'cones[experiments]'")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    problems, methods = summary.problems, summary.methods
+    for name, (column, title) in FIGURES.items():
+        columns = min(4, len(problems))
+        rows = -(-len(problems) // columns)
+        figure = Figure(figsize=(3.4 * columns, 2.9 * rows + 0.5), layout="constrained", dpi=160)
+        FigureCanvasAgg(figure)
+        axes: Any = figure.subplots(rows, columns, squeeze=False)
+        for axis, problem in zip(axes.flat, problems, strict=False):
+            _panel(axis, summary, problem, column, methods)
+        for axis in list(axes.flat)[len(problems) :]:
+            axis.set_visible(False)
+        for axis in axes[:, 0]:
+            axis.set_ylabel(title)
+        handles = {
+            h.get_label(): h for axis in axes.flat for h in axis.get_lines() if not h.get_label().startswith("_")
+        }
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(methods), frameon=False)
+        for ending in ("png", "pdf"):
+            path = folder / f"{name}.{ending}"
+            # No date inside: the same records give the same file.
+            figure.savefig(path, metadata={"CreationDate": None} if ending == "pdf" else {"Software": None})
+            written.append(path)
+    return written
+
+
+def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list[str]) -> None:
+    curves = [(group, *group.curve(column)) for group in summary.of(problem)]
+    log = wants_log([mean for _, _, mean, _ in curves])
+    if log:
+        axis.set_yscale("log")
+    for group, x, mean, deviation in curves:
+        colour = colour_of(group.method, methods)
+        low = mean - deviation
+        if log:
+            low = np.maximum(low, 0.1 * mean)  # a band that reaches zero has no place on a logarithmic axis
+        axis.fill_between(x, low, mean + deviation, color=colour, alpha=0.2, linewidth=0)
+        axis.plot(x, mean, color=colour, label=group.method, linewidth=1.4)
+    axis.set_title(problem, fontsize=10)
+    axis.set_xlabel("evaluations")
+    axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
+    axis.grid(alpha=0.25, linewidth=0.5)
+    axis.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,161 @@
+"""Records of runs on disk: one compressed JSON file per run, readable without this library."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cones
+from cones.errors import InputError
+from cones.experiments.spec import Experiment, Run
+from cones.types import Vector
+
+__all__ = ["Folder", "Record", "environment"]
+
+FORMAT, VERSION = "cones record", 1
+PACKAGES = ("numpy", "scipy", "cma")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run as it was recorded: its specification, where it ran, and its columns by iteration."""
+
+    run: dict[str, Any]
+    finished: bool
+    stop: str
+    environment: dict[str, Any]
+    columns: dict[str, Vector]
+
+    @property
+    def seconds(self) -> float:
+        """Of evaluation and optimizer together."""
+        return float(self.columns["evaluation_seconds"].sum() + self.columns["optimizer_seconds"].sum())
+
+
+class Folder:
+    """A folder of results. It belongs to one specification."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.runs = self.path / "runs"
+
+    def claim(self, experiment: Experiment) -> None:
+        """Make the folder that of an experiment; refuse one that holds another."""
+        place = self.path / "experiment.json"
+        if place.exists():
+            if self.experiment() != experiment.specification():
+                raise InputError(
+                    f"{self.path}: holds records of another specification ({place.name} differs); "
+                    "choose another folder, or move this one away"
+                )
+            return
+        if self.runs.exists() and any(self.runs.iterdir()):
+            raise InputError(f"{self.path}: holds records but no {place.name}; choose another folder")
+        self.runs.mkdir(parents=True, exist_ok=True)
+        write_atomically(place, json.dumps(experiment.specification(), indent=2).encode() + b"\n")
+
+    def experiment(self) -> dict[str, Any]:
+        """The specification of the experiment whose folder this is."""
+        place = self.path / "experiment.json"
+        try:
+            return json.loads(place.read_text())  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            raise InputError(f"{self.path}: expected a folder of results, and there is no {place.name} in it") from None
+        except ValueError as error:
+            raise InputError(f"{place}: expected JSON: {error}") from None
+
+    def record_path(self, run: Run) -> Path:
+        return self.runs / f"{run.name}.json.gz"
+
+    def checkpoint_path(self, run: Run) -> Path:
+        return self.runs / f"{run.name}.ckpt"
+
+    def write(self, run: Run, finished: bool, stop: str, columns: Mapping[str, Any]) -> None:
+        data = {
+            "format": FORMAT,
+            "version": VERSION,
+            "run": run.specification(),
+            "finished": finished,
+            "stop": stop,
+            "environment": environment(),
+            # Seven digits: enough for any curve, and a third of the size.
+            "columns": {name: [float(f"{value:.7g}") for value in column] for name, column in columns.items()},
+        }
+        # Without a time stamp inside, equal records are equal files.
+        write_atomically(self.record_path(run), gzip.compress(json.dumps(data).encode(), mtime=0))
+
+    def is_finished(self, run: Run) -> bool:
+        """Whether this very run is recorded to its end."""
+        path = self.record_path(run)
+        if not path.exists():
+            return False
+        record = read_record(path)
+        if record.run != json.loads(json.dumps(run.specification())):
+            raise InputError(f"{path}: a record of another specification; choose another folder, or move it away")
+        return record.finished
+
+    def records(self) -> list[Record]:
+        """All records in the order of their names."""
+        return [read_record(path) for path in sorted(self.runs.glob("*.json.gz"))]
+
+
+def read_record(path: Path) -> Record:
+    try:
+        data = json.loads(gzip.decompress(path.read_bytes()))
+        if data["format"] != FORMAT or data["version"] != VERSION:
+            raise ValueError(f"format {data['format']!r}, version {data['version']!r}")
+        columns = {name: np.array(column, dtype=np.float64) for name, column in data["columns"].items()}
+        return Record(data["run"], data["finished"], data["stop"], data["environment"], columns)
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a complete record ({error}); delete it and run again") from None
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine."""
+    versions = {"python": platform.python_version(), "cones": cones.__version__}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count() or 1,
+        },
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Beside its place, then moved there: a crash leaves the old file or the new one."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,300 @@
+"""The command line as a user meets it: what it prints, its exit codes, one line per error."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cones.cli import main
+from cones.cli.command import CommandObjective
+
+fork_warning = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("losses",):
+        sys.modules.pop(name, None)
+    Path("losses.py").write_text(
+        "import numpy as np\n"
+        "constant = 3\n"
+        "def sphere(x):\n    return float((x**2).sum())\n"
+        "def rows(X):\n    return (X**2).sum(axis=1)\n"
+        "def broken(x):\n    raise ValueError('no simulator')\n"
+        "def nan(x):\n    return float('nan')\n"
+    )
+
+
+def program(text: str) -> str:
+    path = Path("simulate")
+    path.write_text(f"#!{sys.executable}\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return "./simulate"
+
+
+READS_FILE = "import json, sys\nprint('noise')\nprint(sum(v * v for v in json.load(open(sys.argv[1]))))"
+READS_INPUT = "import json, sys\nprint(sum(v * v for v in json.load(sys.stdin)))"
+SMALL = ("--popsize", "4", "--maxiter", "3", "--seed", "0", "--quiet")
+
+
+def run(*arguments: str) -> int:
+    return main(arguments)
+
+
+def result_of(capsys: pytest.CaptureFixture[str]) -> dict:
+    return json.loads(capsys.readouterr().out)
+
+
+class TestHelp:
+    @pytest.mark.parametrize("command", [[], ["minimize"], ["run"], ["report"], ["reproduce"], ["doctor"]])
+    def test_help_teaches(self, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as end:
+            main([*command, "--help"])
+        assert end.value.code == 0
+        text = capsys.readouterr().out
+        assert "usage: cones" in text
+        if command in ([], ["minimize"]):
+            assert '--command "./simulate' in text
+        if command == ["run"]:
+            assert "[[problems]]" in text
+
+    def test_lists(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("methods") == run("problems") == run("doctor") == 0
+        text = capsys.readouterr().out
+        for word in ("cones ", "cma ", "rastrigin", "styblinski_tang", "BLAS", "cores", "MOSEK licence"):
+            assert word in text
+
+    def test_as_a_module_and_as_a_program(self) -> None:
+        for command in ([sys.executable, "-m", "cones"], [str(Path(sys.executable).parent / "cones")]):
+            done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+            assert done.stdout.startswith("cones 0.")
+
+
+class TestMinimizeFunction:
+    def test_result_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:sphere", "--dim", "3", "--seed", "0", "--ftarget", "0.05", "--quiet") == 0
+        result = result_of(capsys)
+        assert result["success"]
+        assert result["stop"] == "ftarget"
+        assert sum(v * v for v in result["x"]) == pytest.approx(result["fun"])
+        assert result["failures"] == {"count": 0}
+
+    @pytest.mark.parametrize("method", ["es", "nes", "cones", "cma"])
+    def test_methods_and_settings(self, method: str, capsys: pytest.CaptureFixture[str]) -> None:
+        own = (
+            []
+            if method == "cma"
+            else ["--learning-rate", "0.2", "--belief", "full", "--independent", "--shaping", "raw"]
+        )
+        code = run("minimize", "losses:rows", "--vectorized", "--x0", "1,2,3", "--method", method,
+                   "--bounds", "-4", "4", "--sigma0", "0.5", *SMALL, *own)  # fmt: skip
+        assert code == 0
+        assert result_of(capsys)["nfev"] == 12
+
+    @fork_warning
+    def test_progress_and_workers(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:sphere", "--dim", "2", "--popsize", "4", "--maxiter", "3", "--workers", "2") == 0
+        output = capsys.readouterr()
+        assert "CoNES iteration 3" in output.err
+        assert json.loads(output.out)["nit"] == 3
+
+    def test_x0_from_a_file_and_result_to_a_file(self) -> None:
+        Path("start.json").write_text("[1.0, 2.0]")
+        assert run("minimize", "losses:sphere", "--x0", "start.json", "--out", "result.json", *SMALL) == 0
+        assert len(json.loads(Path("result.json").read_text())["x"]) == 2
+
+    def test_checkpoint_and_resume(self, capsys: pytest.CaptureFixture[str]) -> None:
+        common = ("minimize", "losses:sphere", "--x0", "1,2", "--popsize", "4", "--seed", "0", "--quiet")
+        assert run(*common, "--maxiter", "9") == 0
+        straight = result_of(capsys)
+        assert run(*common, "--maxiter", "4", "--checkpoint", "run.ckpt", "--resume") == 0
+        assert result_of(capsys)["nit"] == 4
+        assert run(*common, "--maxiter", "9", "--checkpoint", "run.ckpt", "--resume") == 0
+        assert result_of(capsys) == straight
+
+    def test_an_exception_is_one_line_unless_debug(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:broken", "--dim", "2", *SMALL) == 1
+        error = capsys.readouterr().err
+        assert "ValueError: no simulator" in error
+        assert "candidate 0" in error
+        assert "Traceback" not in error
+        assert run("minimize", "losses:broken", "--dim", "2", "--debug", *SMALL) == 1
+        assert "Traceback" in capsys.readouterr().err
+
+    def test_all_nan_is_a_failure(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:nan", "--dim", "2", *SMALL) == 1
+        output = capsys.readouterr()
+        assert "all candidates of an iteration failed" in output.err
+        assert json.loads(output.out)["fun"] is None
+
+
+class TestMinimizeCommand:
+    @pytest.mark.parametrize(("text", "suffix"), [(READS_FILE, " {input}"), (READS_INPUT, "")])
+    def test_file_or_standard_input(self, text: str, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "--command", program(text) + suffix, "--x0", "1,2", *SMALL) == 0
+        by_command = result_of(capsys)
+        assert run("minimize", "losses:sphere", "--x0", "1,2", *SMALL) == 0
+        by_function = result_of(capsys)
+        assert by_command["x"] == by_function["x"]
+        assert by_command["fun"] == pytest.approx(by_function["fun"])
+
+    def test_runs_in_parallel(self) -> None:
+        command = program("import time, json, sys\ntime.sleep(1.0)\nprint(1.0)")
+        begin = time.monotonic()
+        arguments = ("--popsize", "8", "--maxiter", "1", "--seed", "0", "--quiet", "--workers", "8")
+        assert run("minimize", "--command", command, "--dim", "2", *arguments) == 0
+        assert time.monotonic() - begin < 7.0  # 8 seconds one after the other
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("import sys; sys.exit('diverged at t = 3')", "exit code 1: diverged at t = 3"),
+            ("print('hello')", "its last line of output is no number: 'hello'"),
+            ("pass", "its last line of output is no number: ''"),
+            ("import time; time.sleep(60)", "it took longer than the timeout of 0.5 s"),
+        ],
+    )
+    def test_failures_of_every_candidate_end_the_run(
+        self, text: str, message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run("minimize", "--command", program(text), "--dim", "2", "--timeout", "0.5", *SMALL) == 1
+        output = capsys.readouterr()
+        assert message in output.err
+        assert "all candidates of an iteration failed" in output.err
+        assert "Traceback" not in output.err
+        assert json.loads(output.out)["failures"]["count"] == 4
+
+    def test_single_failures_are_counted_and_the_run_goes_on(self, capsys: pytest.CaptureFixture[str]) -> None:
+        command = program(
+            READS_INPUT.replace("print(", "v = json.load(sys.stdin)\nassert v[0] < 1.2\nprint(").replace(
+                "json.load(sys.stdin)))", "v))"
+            )
+        )
+        assert run("minimize", "--command", command, "--x0", "1,2", *SMALL) == 0
+        output = capsys.readouterr()
+        failures = json.loads(output.out)["failures"]
+        assert 0 < failures["count"] < 12
+        assert "exit code 1: AssertionError" in failures["example"]
+        assert f"{failures['count']} evaluations failed, the last: it ended with exit code 1" in output.err
+
+    def test_ctrl_c_ends_the_programs(self, tmp_path: Path) -> None:
+        command = program(
+            "import os, time\nopen(f'pid-{os.getpid()}', 'w').close()\n"
+            "time.sleep(0.2 if len(os.listdir('.')) < 9 else 600)\nprint(1.0)"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cones", "minimize", "--command", command, "--dim", "2", "--popsize", "4",
+             "--seed", "0", "--quiet", "--workers", "2", "--checkpoint", "run.ckpt"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 30.0
+        while len(list(tmp_path.glob("pid-*"))) < 8 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "--resume goes on from the checkpoint" in err
+        assert "Traceback" not in err
+        assert json.loads(out)["nit"] >= 1
+        for path in tmp_path.glob("pid-*"):
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(path.name.removeprefix("pid-")), 0)
+
+    def test_objective_by_itself(self) -> None:
+        objective = CommandObjective(f"{sys.executable} -c 'import sys; print(len(sys.stdin.read()))'")
+        assert objective([1.0, 2.0]) == len("[1.0, 2.0]")
+        assert objective.failures() == {"count": 0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["minimize", "nowhere:fun", "--dim", "2"], "nowhere:fun: no module named 'nowhere'"),
+        (["minimize", "losses:spere", "--dim", "2"], "losses:spere: losses has no 'spere'"),
+        (["minimize", "losses:constant", "--dim", "2"], "expected a function, got int"),
+        (["minimize", "losses", "--dim", "2"], "expected MODULE:FUNCTION"),
+        (["minimize", "--dim", "2"], "expected either MODULE:FUNCTION or --command"),
+        (["minimize", "losses:sphere"], "where to start: expected either --x0 or --dim"),
+        (["minimize", "losses:sphere", "--x0", "1,a"], "--x0: expected numbers separated by commas"),
+        (["minimize", "losses:sphere", "--dim", "0"], "--dim: expected at least 1, got 0"),
+        (["minimize", "losses:sphere", "--dim", "2", "--maxfev", "-5"], "maxfev: expected at least 1, got -5"),
+        (["minimize", "losses:sphere", "--dim", "2", "--popsize", "7"], "popsize: expected an even number"),
+        (["minimize", "losses:sphere", "--dim", "2", "--resume"], "--resume: expected together with --checkpoint"),
+        (["minimize", "losses:sphere", "--dim", "2", "--timeout", "3"], "--timeout: expected together with --command"),
+        (["minimize", "losses:sphere", "--dim", "2", "--workers", "0"], "--workers: expected at least 1, got 0"),
+        (["minimize", "losses:sphere", "--dim", "2", "--method", "nes", "--radius", "3"], "'radius'"),
+        (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no program './nothing' that can be executed"),
+        (["minimize", "--command", "", "--dim", "2"], "--command: expected a program"),
+        (["minimize", "--command", "'", "--dim", "2"], "--command: No closing quotation"),
+        (["run", "nothing.toml"], "nothing.toml: expected an experiment file"),
+        (["report", "."], "expected a folder of results"),
+        (["reproduce", "functions", "--methods", "es,gd"], "--methods: expected some of ES, NES, CoNES, CMA, got gd"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert message in error[-1]
+    assert error[-1].startswith("cones: ")
+    assert not any("Traceback" in line for line in error)
+
+
+class TestExperiments:
+    SPEC = """
+    name = "mine"
+    seeds = 2
+    maxfev = 100
+    [[problems]]
+    problem = "sphere"
+    dim = 4
+    shift = 1.0
+    [[methods]]
+    method = "cones"
+    popsize = 10
+    [[methods]]
+    method = "nes"
+    popsize = 10
+    """
+
+    def test_run_and_report(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("spec.toml").write_text(self.SPEC)
+        assert run("run", "spec.toml", "--methods", "CoNES", "--seeds", "1") == 0
+        output = capsys.readouterr()
+        assert "1 of 2 seeds" in output.out
+        assert "cones-results/mine/report.html" in output.out
+        assert run("run", "spec.toml", "--workers", "2") == 0
+        assert "of 2 seeds" not in capsys.readouterr().out
+        for name in ("report.html", "figures/loss.png", "figures/step.png"):
+            Path("cones-results/mine", name).unlink()
+        assert run("report", "cones-results/mine") == 0
+        for name in ("report.html", "figures/loss.png", "figures/step.png"):
+            assert Path("cones-results/mine", name).stat().st_size > 1000
+
+    def test_another_specification_is_refused_and_nothing_lost(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("spec.toml").write_text(self.SPEC)
+        assert run("run", "spec.toml", "--out", "out") == 0
+        before = sorted(p.name for p in Path("out/runs").iterdir())
+        Path("spec.toml").write_text(self.SPEC.replace("maxfev = 100", "maxfev = 200"))
+        assert run("run", "spec.toml", "--out", "out") == 2
+        assert "holds records of another specification" in capsys.readouterr().err
+        assert sorted(p.name for p in Path("out/runs").iterdir()) == before
+
+    def test_failed_runs_are_an_exit_code(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("spec.toml").write_text(self.SPEC.replace('method = "cones"', 'method = "cones"\nsolver = "mosek"'))
+        assert run("run", "spec.toml") == 1
+        error = capsys.readouterr().err
+        assert "2 runs failed" in error
+        assert "mosek" in error.splitlines()[-1]

@@ -1,0 +1,146 @@
+"""The figures, and the report in a real browser where one is installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cones.experiments.execute import execute
+from cones.experiments.figures import COLOURS, colour_of, draw_figures, wants_log
+from cones.experiments.records import Folder
+from cones.experiments.report import write_report
+from cones.experiments.spec import experiment_from
+from cones.experiments.summary import Summary, summarise
+
+pytest.importorskip("matplotlib")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+    folder = Folder(tmp_path_factory.mktemp("results"))
+    experiment = experiment_from(
+        {
+            "name": "small",
+            "title": "Small & <quick>",
+            "seeds": 2,
+            "maxfev": 400,
+            "problems": [
+                {"problem": "sphere", "dim": 5, "shift": 1.0},
+                {"problem": "rastrigin", "dim": 5, "shift": 1.0},
+            ],
+            "methods": [{"method": name, "popsize": 20} for name in ("es", "nes", "cones")],
+        }
+    )
+    folder.claim(experiment)
+    for run in experiment.runs():
+        execute(run, folder)
+    return summarise(folder)
+
+
+def test_figures_are_images(summary: Summary, tmp_path: Path) -> None:
+    paths = draw_figures(summary, tmp_path / "figures")
+    assert sorted(path.name for path in paths) == ["loss.pdf", "loss.png", "step.pdf", "step.png"]
+    for path in paths:
+        assert path.read_bytes()[:4] in (b"\x89PNG", b"%PDF")
+        assert path.stat().st_size > 5000
+    first = {path.name: path.read_bytes() for path in paths}
+    again = draw_figures(summary, tmp_path / "again")
+    assert {path.name: path.read_bytes() for path in again} == first
+
+
+def test_colours_belong_to_methods() -> None:
+    assert colour_of("CoNES", ["CoNES"]) == colour_of("CoNES", ["ES", "CoNES", "mine"]) == COLOURS["CoNES"]
+    assert len({colour_of(name, ["ES", "mine", "yours"]) for name in ("ES", "mine", "yours")}) == 3
+
+
+def test_log_axes_where_they_serve() -> None:
+    assert wants_log([np.array([1.0, 30.0])])
+    assert not wants_log([np.array([1.0, 10.0])])
+    assert not wants_log([np.array([0.0, 1000.0])])
+
+
+def test_report_is_self_contained(summary: Summary, tmp_path: Path) -> None:
+    page = write_report(summary, tmp_path / "report.html", {"ES": 1.0, "NES": 1.0, "CoNES": 5.0}).read_text()
+    assert "<title>Small &amp; &lt;quick&gt;</title>" in page
+    assert not re.search(r"""(src|href)=["'](?!data:)""", page)
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "<!--" not in page
+    assert page.count('class="best"') == 2
+    assert "paper, per run" in page
+    assert "&quot;maxfev&quot;: 400" in page or '"maxfev": 400' in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
+    assert len(data["charts"]) == 4
+    group = summary.of("Sphere +1, 5-D")[2]
+    line = data["charts"][0]["lines"][2]
+    assert line["method"] == "CoNES"
+    assert line["mean"][-1] == pytest.approx(group.at_end("mean_loss")[0], rel=1e-5)
+
+
+PROBE = """
+<script>
+window.addEventListener("error", e => { document.title = "ERROR " + e.message; });
+window.addEventListener("load", () => {
+  const curves = () => document.querySelectorAll("polyline.curve").length;
+  const out = {before: curves(), charts: document.querySelectorAll("figure svg").length};
+  const button = [...document.querySelectorAll("nav button")].find(b => b.textContent === "NES");
+  button.click();
+  out.hidden = curves();
+  out.left = [...new Set([...document.querySelectorAll("polyline.curve")].map(p => p.dataset.method))].sort().join();
+  out.pressed = button.getAttribute("aria-pressed");
+  button.click();
+  out.shown = curves();
+  const svg = document.querySelector("figure svg"), box = svg.getBoundingClientRect();
+  svg.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + box.width / 2, clientY: box.top + 20}));
+  out.read = document.querySelector("figure .read").innerText;
+  out.wide = document.documentElement.scrollWidth <= document.documentElement.clientWidth;
+  const pre = document.createElement("pre");
+  pre.id = "probe";
+  pre.textContent = JSON.stringify(out);
+  document.body.append(pre);
+});
+</script>
+"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width", [1200, 500])
+def test_report_in_a_browser(summary: Summary, tmp_path: Path, width: int) -> None:
+    path = write_report(summary, tmp_path / "report.html")
+    probed = tmp_path / "probed.html"
+    probed.write_text(path.read_text().replace("</head>", PROBE + "</head>"))
+    done = subprocess.run(
+        [
+            *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+            *(f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1000"),
+            *("--enable-logging=stderr", "--v=0", "--virtual-time-budget=5000", "--dump-dom", probed.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "CONSOLE" not in done.stderr
+    assert "<title>ERROR" not in done.stdout
+    out = json.loads(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S).group(1))
+    assert (out["charts"], out["before"], out["hidden"], out["shown"]) == (4, 12, 8, 12)
+    assert out["left"] == "CoNES,ES"
+    assert out["pressed"] == "false"
+    assert out["wide"], "the page scrolls sideways"
+    values = dict(line.split("\n") if "\n" in line else line.split("\t") for line in _pairs(out["read"]))
+    assert 150 <= float(values["evaluations"]) <= 260
+    x, mean, _ = summary.of("Sphere +1, 5-D")[2].curve("mean_loss")
+    near = np.interp(float(values["evaluations"]), x, mean)
+    assert float(values["CoNES"].split(" ")[0]) == pytest.approx(near, rel=0.25)
+
+
+def _pairs(text: str) -> list[str]:
+    words = [word for word in re.split(r"[\n\t]+", text) if word]
+    return [f"{name}\n{value}" for name, value in zip(words[::2], words[1::2], strict=True)]

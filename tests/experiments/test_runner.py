@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import process_that_dies_for_es
+
+import cones
+from cones import InputError
+from cones.experiments import execute as execute_module
+from cones.experiments.execute import COLUMNS, execute
+from cones.experiments.records import Folder, read_record
+from cones.experiments.runner import run_experiment
+from cones.experiments.spec import Experiment, experiment_from
+from cones.experiments.summary import summarise, text_table
+from cones.problems import Sphere
+
+
+def small(maxfev: int = 200, **more: object) -> Experiment:
+    methods = [{"method": "es", "popsize": 20}, {"method": "cones", "popsize": 20}]
+    problems = [{"problem": "sphere", "dim": 6, "shift": 1.0}]
+    return experiment_from(
+        {"name": "small", "seeds": 2, "maxfev": maxfev, "methods": methods, "problems": problems, **more}
+    )
+
+
+def test_records_hold_the_run(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    outcome = run_experiment(small(), tmp_path, stream=stream)
+    assert (outcome.finished, outcome.skipped, outcome.complete) == (4, 0, True)
+    assert "sphere-+1-6-d-cones-seed-1  mean loss" in stream.getvalue()
+    folder = Folder(tmp_path)
+    for run in small().runs():
+        record = read_record(folder.record_path(run))
+        straight = cones.minimize(
+            Sphere(6), np.full(6, -1.0), sigma0=1.0, method=run.method.method, popsize=20, vectorized=True,
+            rng=run.seed, maxfev=200,
+        )  # fmt: skip
+        assert record.finished
+        assert record.stop == "maxfev"
+        assert set(record.columns) == set(COLUMNS)
+        assert record.environment["versions"]["cones"] == cones.__version__
+        assert record.run["seed"] == run.seed
+        # The shifted problem from 0 is the problem from -1.
+        np.testing.assert_allclose(record.columns["mean_loss"], straight.history["mean_loss"], rtol=1e-5)
+        np.testing.assert_allclose(record.columns["step"], straight.history["step"], rtol=1e-5)
+        mean = straight.belief.mean
+        assert record.columns["loss_at_mean"][-1] == pytest.approx(mean @ mean, rel=1e-5)
+        assert (record.columns["evaluation_seconds"] > 0.0).all()
+        assert record.seconds > 0.0
+    assert not list(folder.runs.glob("*.ckpt"))
+
+
+def test_finished_runs_are_skipped_and_a_subset_can_be_run(tmp_path: Path) -> None:
+    only = run_experiment(small(), tmp_path, only=lambda run: run.seed == 0, stream=io.StringIO())
+    assert only.finished == 2
+    before = {path: path.read_bytes() for path in Folder(tmp_path).runs.iterdir()}
+    rest = run_experiment(small(), tmp_path, stream=io.StringIO())
+    assert (rest.finished, rest.skipped) == (2, 2)
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_a_folder_belongs_to_one_specification(tmp_path: Path) -> None:
+    run_experiment(small(), tmp_path, stream=io.StringIO())
+    before = sorted(path.name for path in Folder(tmp_path).runs.iterdir())
+    with pytest.raises(InputError, match="holds records of another specification"):
+        run_experiment(small(maxfev=400), tmp_path, stream=io.StringIO())
+    assert sorted(path.name for path in Folder(tmp_path).runs.iterdir()) == before
+    (tmp_path / "experiment.json").unlink()
+    with pytest.raises(InputError, match=r"holds records but no experiment\.json"):
+        run_experiment(small(), tmp_path, stream=io.StringIO())
+
+
+def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    run = small(maxfev=600).runs()[1]
+    straight, broken = Folder(tmp_path / "straight"), Folder(tmp_path / "broken")
+    for folder in (straight, broken):
+        folder.claim(small(maxfev=600))
+    assert execute(run, straight)
+    calls = iter(range(1000))
+    while not execute(run, broken, stopped=lambda: next(calls) % 7 == 6):
+        assert broken.checkpoint_path(run).exists()
+        assert not read_record(broken.record_path(run)).finished
+    one, other = (read_record(folder.record_path(run)) for folder in (straight, broken))
+    for name in COLUMNS:
+        if "seconds" not in name:
+            np.testing.assert_array_equal(one.columns[name], other.columns[name])
+    assert one.columns["evaluation_seconds"].size == other.columns["evaluation_seconds"].size == 30
+    assert not broken.checkpoint_path(run).exists()
+
+
+def test_half_a_checkpoint_starts_the_run_again(tmp_path: Path) -> None:
+    run, folder = small().runs()[0], Folder(tmp_path)
+    folder.claim(small())
+    folder.checkpoint_path(run).write_bytes(b"half a file")
+    assert execute(run, folder)
+
+
+def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path, monkeypatch) -> None:
+    """A worker that is killed takes nothing with it."""
+    monkeypatch.setattr("cones.experiments.runner._process", process_that_dies_for_es)
+    outcome = run_experiment(small(), tmp_path, stream=io.StringIO())
+    assert outcome.finished == 2
+    assert len(outcome.failed) == 2
+    assert all("died with exit code -9" in message for message in outcome.failed.values())
+    monkeypatch.undo()
+    assert run_experiment(small(), tmp_path, stream=io.StringIO()).finished == 2
+
+
+def test_an_exception_in_a_run_is_reported(tmp_path: Path) -> None:
+    experiment = experiment_from(
+        {
+            "name": "bad",
+            "maxfev": 200,
+            "problems": [{"problem": "lunacek", "dim": 2}],
+            "methods": [{"method": "cones", "solver": "mosek"}],
+        }
+    )
+    outcome = run_experiment(experiment, tmp_path, stream=io.StringIO())
+    assert list(outcome.failed) == ["lunacek-2-d-cones-seed-0"]
+    assert "mosek" in next(iter(outcome.failed.values()))
+
+
+def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
+    """As a user runs it: interrupted once, killed once, then left alone."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys, time
+            from cones.experiments.runner import run_experiment
+            from cones.experiments.spec import experiment_from
+
+            if __name__ == "__main__":
+                experiment = experiment_from({"name": "x", "maxfev": 60_000, "seeds": 2,
+                    "problems": [{"problem": "sphere", "dim": 300, "noise": 1e-9}],
+                    "methods": [{"method": "cones", "popsize": 20}]})
+                outcome = run_experiment(experiment, sys.argv[1])
+                print(outcome.finished, outcome.interrupted, flush=True)
+            """
+        )
+    )
+    results = tmp_path / "results"
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(script), str(results)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    process = start()
+    time.sleep(5.0)
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert out.split()[1] == "True"
+    kept = list((results / "runs").glob("*.ckpt"))
+    assert kept
+    first = max(cones.load(path).state.iteration for path in kept)
+    assert first > 0
+    process = start()
+    time.sleep(3.0)
+    process.kill()  # the parent alone: its runs notice and end with a checkpoint
+    process.communicate()
+    deadline = time.monotonic() + 30.0
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.2)
+    else:
+        raise AssertionError("runs outlive their runner")
+    out, _ = start().communicate(timeout=120)
+    assert out.split()[1] == "False"
+    table = text_table(summarise(Folder(results)))
+    assert "60000" in table
+    assert "of 2 seeds" not in table
+
+
+def test_summary_says_what_differs_from_the_protocol(tmp_path: Path) -> None:
+    experiment = small(
+        methods=[
+            {"method": "es", "popsize": 20},
+            {"method": "cones", "popsize": 20, "maxfev": 100, "note": "reduced budget"},
+        ]
+    )
+    folder = Folder(tmp_path)
+    folder.claim(experiment)
+    runs = experiment.runs()
+    execute(runs[0], folder)
+    execute(runs[1], folder)
+    execute(runs[3], folder, stopped=iter([False, False, True]).__next__)
+    groups = {group.method: group for group in summarise(folder).groups}
+    assert groups["ES"].label == "1 of 2 seeds"
+    assert groups["CoNES"].label == "reduced budget; stopped at 40 of 100 evaluations"
+    values = [r.columns["mean_loss"][1] for r in groups["CoNES"].records]
+    assert groups["CoNES"].at_end("mean_loss") == (pytest.approx(np.mean(values)), pytest.approx(np.std(values)))
+
+
+def test_bad_folders_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected a folder of results, and there is no experiment\.json"):
+        summarise(Folder(tmp_path))
+    folder = Folder(tmp_path)
+    folder.claim(small())
+    with pytest.raises(InputError, match="expected records of runs, and there are none yet"):
+        summarise(folder)
+    run = small().runs()[0]
+    folder.record_path(run).write_bytes(b"half")
+    with pytest.raises(InputError, match="not a complete record"):
+        folder.is_finished(run)
+    assert json.loads((tmp_path / "experiment.json").read_text())["name"] == "small"
+    assert execute_module.KEEP_SECONDS > 0

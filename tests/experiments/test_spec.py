@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from copy import deepcopy
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cones
+from cones import InputError
+from cones.experiments.spec import experiment_from, read_experiment
+
+GOOD: dict[str, Any] = {
+    "name": "small",
+    "seeds": 2,
+    "maxfev": 400,
+    "problems": [{"problem": "sphere", "dim": 4}, {"problem": "sphere", "dim": 4, "shift": 3.0, "rotation": 1}],
+    "methods": [
+        {"method": "cones", "radius": 2.0, "learning_rate": 0.05},
+        {"method": "nes", "label": "NES with SGD", "optimizer": "sgd", "learning_rate": 0.5, "momentum": 0.5},
+        {"method": "cma", "seeds": [7], "diagonal": True, "maxfev": 80, "note": "reduced budget"},
+    ],
+}
+
+
+def test_runs_are_all_combinations_with_the_first_seeds_first() -> None:
+    runs = experiment_from(GOOD).runs()
+    assert len(runs) == 2 * (2 + 2 + 1)
+    assert len({run.name for run in runs}) == len(runs)
+    assert [run.seed for run in runs if run.method.label == "CMA"] == [7, 7]
+    assert [run.seed for run in runs if run.method.label == "CoNES"] == [0, 0, 1, 1]
+    assert runs[0].name == "sphere-4-d-cones-seed-0"
+    assert runs[3].name == "sphere-+3-rotated-4-d-cones-seed-0"
+
+
+def test_settings_reach_the_strategy() -> None:
+    experiment = experiment_from(GOOD)
+    by_label = {run.method.label: run.start() for run in experiment.runs()}
+    assert by_label["CoNES"].refinement.radius == 2.0
+    assert by_label["CoNES"].optimizer == cones.Adam(0.05)
+    assert by_label["NES with SGD"].optimizer == cones.SGD(0.5, momentum=0.5)
+    assert by_label["CMA"].options["CMA_diagonal"] is True
+    assert {c.name for c in by_label["CoNES"].criteria} == {"maxfev"}
+
+
+def test_digest_is_that_of_the_specification() -> None:
+    other = deepcopy(GOOD)
+    assert experiment_from(other).digest() == experiment_from(GOOD).digest()
+    other["methods"][0]["radius"] = 3.0
+    assert experiment_from(other).digest() != experiment_from(GOOD).digest()
+
+
+@pytest.mark.parametrize("name", ["functions", "functions-quick"])
+def test_declared_experiments_are_the_papers(name: str) -> None:
+    experiment = read_experiment(str(files("cones.experiments").joinpath(f"declared/{name}.toml")))
+    assert [(p.problem, p.dim) for p in experiment.problems] == [
+        (problem, 5000) for problem in ("sphere", "rosenbrock", "rastrigin", "lunacek")
+    ]
+    methods = {method.label: method for method in experiment.methods}
+    assert list(methods) == ["ES", "NES", "CoNES", "CMA"]
+    for label in ("ES", "NES", "CoNES"):
+        settings = methods[label].settings
+        assert (settings["popsize"], settings["learning_rate"], settings["variance_learning_rate"]) == (100, 0.1, 0.1)
+    assert methods["CoNES"].settings["radius"] == 100.0
+    assert (experiment.mean, experiment.sigma) == (0.0, 1.0)
+    assert len(methods["ES"].seeds) == (10 if name == "functions" else 3)
+    assert methods["ES"].maxfev == (100_000 if name == "functions" else 30_000)
+
+
+def change(*path: Any, value: Any) -> dict[str, Any]:
+    data = deepcopy(GOOD)
+    place: Any = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (change("sedes", value=3), "sedes: unknown key; expected one of name, title, seeds"),
+        (change("methods", 0, "radios", value=3), r"methods\[0\].radios: unknown key; expected one of .*radius"),
+        (change("methods", 1, "radius", value=3), r"methods\[1\].radius: unknown key"),
+        (change("problems", 0, "problem", value="spere"), r"problems\[0\].problem: expected one of 'sphere'"),
+        (change("methods", 0, "method", value="cone"), r"methods\[0\].method: expected one of 'es'"),
+        (change("maxfev", value=-5), "maxfev: expected at least 1, got -5"),
+        (change("methods", 2, "maxfev", value=3), "maxfev: expected at least popsize = 6, got 3"),
+        (change("seeds", value=0), "seeds: expected at least 1, got 0"),
+        (change("seeds", value=[1, 1]), "seeds: expected different seeds"),
+        (change("problems", value=[]), r"problems: expected at least one \[\[problems\]\] table"),
+        (change("problems", 0, "dim", value="many"), r"problems\[0\].dim: expected an integer, got 'many'"),
+        (change("methods", 1, "label", value="CoNES"), "methods: expected a label for each"),
+        (change("methods", 0, "radius", value=-1.0), "radius: expected a positive number, got -1.0"),
+        (change("methods", 0, "momentum", value=0.9), "momentum"),
+        (change("methods", 0, "optimizer", value="lion"), "optimizer: expected one of 'adam', 'sgd'"),
+        (change("start", value=3), "start: expected a table, got 3"),
+        (change("start", value={"sigma": 0.0}), "start.sigma: expected a positive number"),
+        ({"name": "x"}, "maxfev: expected this key, and it is missing"),
+    ],
+)
+def test_mistakes_are_named(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        experiment_from(data)
+
+
+def test_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.toml: expected an experiment file \(No such file"):
+        read_experiment(tmp_path / "none.toml")
+    path = tmp_path / "bad.toml"
+    path.write_text("name = ")
+    with pytest.raises(InputError, match=r"bad\.toml: expected TOML"):
+        read_experiment(path)
+    path.write_text('name = "x"\nmaxfev = 10\nproblms = []\n')
+    with pytest.raises(InputError, match=r"bad\.toml: problms: unknown key"):
+        read_experiment(path)
