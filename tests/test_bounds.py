@@ -60,6 +60,7 @@ def test_what_scipy_accepts_is_accepted(bounds: object) -> None:
         ([(0, 1), (1, 2)], r"x0: expected a start within bounds, got 0.5 outside \(1.0, 2.0\) at coordinate 1"),
         (3, "bounds: expected a scipy.optimize.Bounds or a sequence"),
         ([1, 2], "bounds: expected a scipy.optimize.Bounds or a sequence"),
+        ([("a", 1), (0, 1)], "bounds: expected real numbers"),
         (Bounds([0, 0, 0], [1, 1, 1]), "bounds: expected sides that fit the 2 coordinates"),
     ],
 )
@@ -84,6 +85,14 @@ def test_every_candidate_lies_inside(vectorized: bool) -> None:
     assert (X >= low).all()
     assert (X <= high).all()
     np.testing.assert_allclose(result.x, [1.0, 5.0, 2.0], atol=0.2)
+
+
+def test_bounds_may_be_an_iterator_and_the_mean_is_reported_inside() -> None:
+    result = cones.minimize(
+        lambda x: -float(x.sum()), [0.5, 0.5], bounds=zip([0.0, 0.0], [1.0, 1.0], strict=True), rng=0, maxiter=50
+    )
+    assert ((result.mean >= 0.0) & (result.mean <= 1.0)).all()
+    np.testing.assert_allclose(result.x, 1.0, atol=0.05)
 
 
 def test_default_spread_is_a_quarter_of_a_finite_width() -> None:

@@ -142,6 +142,48 @@ def test_resume_with_a_larger_budget(tmp_path: Path) -> None:
         cones.resume(path, sphere, maxit=3)
 
 
+def test_resume_after_a_fault_that_was_repaired(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    broken = cones.minimize(lambda X: np.full(len(X), np.nan), [0.0], vectorized=True, rng=0, checkpoint=path)
+    assert broken.stop == "all_nan"
+    assert cones.resume(path, sphere, maxiter=5).nit == 5
+
+
+def test_resume_drops_a_budget_that_nobody_gave(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    es = cones.NES([0.0, 0.0], popsize=4, rng=0, xtol=None, ftol=None, stagnation=None)  # 1000 iterations by default
+    es.save(path)
+    assert cones.resume(path, sphere, vectorized=True).nit == 1000
+    assert cones.resume(path, sphere, vectorized=True, maxfev=4400).nit == 1100
+
+
+def test_an_existing_checkpoint_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    cones.minimize(sphere, [0.0], vectorized=True, rng=0, maxiter=3, checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(cones.InputError, match=r"checkpoint: .*run\.ckpt exists; go on from it with cones\.resume"):
+        cones.minimize(sphere, [0.0], vectorized=True, rng=0, checkpoint=path)
+    assert path.read_bytes() == before
+    with pytest.raises(cones.InputError, match="workers"):
+        cones.minimize(sphere, [0.0], workers=0, checkpoint=tmp_path / "other.ckpt")
+    assert not (tmp_path / "other.ckpt").exists()
+
+
+def test_links_and_permissions_are_those_of_an_ordinary_file(tmp_path: Path) -> None:
+    (tmp_path / "link.ckpt").symlink_to(tmp_path / "real.ckpt")
+    cones.NES([0.0]).save(tmp_path / "link.ckpt")
+    assert (tmp_path / "link.ckpt").is_symlink()
+    ordinary = tmp_path / "ordinary"
+    ordinary.write_text("")
+    assert (tmp_path / "real.ckpt").stat().st_mode == ordinary.stat().st_mode
+
+
+def test_numpy_numbers_in_settings_survive(tmp_path: Path) -> None:
+    es = cones.CoNES([0.0], radius=np.float32(2.0), optimizer=cones.Adam(np.float32(0.5)))
+    es.save(tmp_path / "run.ckpt")
+    assert cones.load(tmp_path / "run.ckpt").refinement.radius == 2.0
+
+
 def test_checkpoint_every(tmp_path: Path) -> None:
     path, iterations = tmp_path / "run.ckpt", []
 
@@ -253,6 +295,14 @@ class TestRefusals:
     def test_unknown_classes_are_refused(self, good: Path) -> None:
         self.edit(good, lambda header: header["strategy"]["optimizer"].update(type="Popen"))
         with pytest.raises(CheckpointError, match="Popen"):
+            cones.load(good)
+
+    @pytest.mark.parametrize(
+        ("part", "value"), [("shaping", "nope"), ("optimizer", None), ("noise", 3), ("criteria", None), ("state", None)]
+    )
+    def test_parts_that_do_not_fit_are_refused(self, part: str, value: object, good: Path) -> None:
+        self.edit(good, lambda header: header["strategy"].update({part: value}))
+        with pytest.raises(CheckpointError, match="not a complete cones checkpoint"):
             cones.load(good)
 
     def test_newer_versions_are_named(self, good: Path) -> None:

@@ -96,6 +96,8 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"sigma0": [1.0, 1.0, 1.0]}, r"sigma0: expected shape \(2,\), got shape \(3,\)"),
         ({"radius": 0.0}, "radius: expected a positive number, got 0.0"),
         ({"radius": np.nan}, "radius: expected a finite number, got nan"),
+        ({"x0": [[1.0], [2.0, 3.0]]}, "x0: expected real numbers"),
+        ({"sigma0": 1e200}, "sigma0: expected numbers between 1e-140 and 1e140"),
         ({"popsize": 1}, "popsize: expected at least 2, got 1"),
         ({"popsize": 7}, "popsize: expected an even number of at least 2 for antithetic pairs, got 7"),
         ({"popsize": 7.5}, "popsize: expected an integer, got 7.5"),
@@ -103,7 +105,7 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"shaping": "ranks"}, "shaping: expected one of 'centred_ranks'"),
         ({"optimizer": "adam"}, "optimizer: expected an optimizer such as cones.Adam"),
         ({"solver": "simplex"}, "solver: expected one of 'dual'"),
-        ({"rng": 1.5}, "rng: expected an integer, got 1.5"),
+        ({"rng": 1.5}, "rng: expected an integer, a numpy Generator, .* got 1.5"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:
@@ -112,5 +114,7 @@ def test_bad_settings_are_named(settings: dict[str, object], message: str) -> No
 
 
 def test_a_typo_in_a_setting_is_refused() -> None:
-    with pytest.raises(TypeError, match="popsice"):
+    with pytest.raises(
+        TypeError, match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; expected one of belief, "
+    ):
         cones.CoNES([0.0], popsice=10)

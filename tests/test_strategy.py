@@ -134,6 +134,32 @@ def test_all_nan_stops_with_its_own_reason() -> None:
     np.testing.assert_array_equal(es.state.belief.mean, mean)
 
 
+@pytest.mark.parametrize("belief", ["diagonal", "full"])
+@pytest.mark.parametrize("bounds", [None, [(-2.0, 2.0)] * 5])
+def test_divergence_stops_with_its_own_reason(belief: str, bounds: object) -> None:
+    """Raw losses of a steep function, and a rate far too large: the candidates stay finite to the last."""
+    es = cones.NES(np.zeros(5), belief=belief, shaping="raw", optimizer=cones.SGD(1e12), rng=0, bounds=bounds)
+    while not es.stop():
+        X = es.ask()
+        assert np.isfinite(X).all()
+        if bounds:
+            assert (np.abs(X) <= 2.0).all()
+        with np.errstate(over="ignore"):
+            es.tell(X, (100.0 * X**4).sum(axis=1))
+    if bounds is None:
+        assert es.stop().name == "diverged"
+        assert "smaller learning rates" in es.result.message
+    assert np.isfinite(es.state.belief.mean).all()
+
+
+def test_huge_losses_are_no_trouble() -> None:
+    es = cones.CoNES([1.0, 2.0], popsize=4, rng=0)
+    es.tell(es.ask(), [1e300, 1.7e308, -1.7e308, 0.0])
+    assert np.isfinite(es.state.belief.mean).all()
+    es.tell(es.ask(), [np.inf] * 4)
+    assert np.isnan(cones.CoNES([1.0], rng=0).intermediate_result().fun)
+
+
 def test_best_is_the_best_candidate_seen() -> None:
     es = cones.NES([1.0, 2.0], popsize=8, rng=0)
     seen: list[np.ndarray] = []

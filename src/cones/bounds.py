@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from cones.checks import check_array
+from cones.checks import check_array, check_vector
 from cones.errors import InputError
 from cones.types import Matrix, Vector
 
-__all__ = ["Box", "box_from", "default_deviations"]
+__all__ = ["Box", "box_from", "initial_deviations"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def box_from(bounds: Any, x0: Vector) -> Box | None:
     if bounds is None:
         return None
     size = x0.size
+    sides: list[Any]
     if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         sides = [bounds.lb, bounds.ub]
     else:
@@ -62,22 +64,31 @@ def box_from(bounds: Any, x0: Vector) -> Box | None:
             [-np.inf if low is None else low for low, _ in pairs],
             [np.inf if high is None else high for _, high in pairs],
         ]
-    try:
-        lower, upper = (np.broadcast_to(check_array("bounds", side), (size,)).copy() for side in sides)
-    except ValueError as error:
-        raise InputError(f"bounds: expected sides that fit the {size} coordinates of x0: {error}") from None
-    for index in range(size):
-        low, high = lower[index], upper[index]
-        if not low <= high or low == np.inf or high == -np.inf:
-            raise InputError(f"bounds: expected low <= high, got ({low}, {high}) for coordinate {index}")
-        if not low <= x0[index] <= high:
-            raise InputError(
-                f"x0: expected a start within bounds, got {x0[index]} outside ({low}, {high}) at coordinate {index}"
-            )
+    lower, upper = (check_array("bounds", side) for side in sides)
+    for side in (lower, upper):
+        if side.shape not in ((), (1,), (size,)):
+            raise InputError(f"bounds: expected sides that fit the {size} coordinates of x0, got shape {side.shape}")
+    lower, upper = (np.broadcast_to(side, (size,)).copy() for side in (lower, upper))
+    bad = ~(lower <= upper) | (lower == np.inf) | (upper == -np.inf)
+    if bad.any():
+        index = int(bad.argmax())
+        raise InputError(f"bounds: expected low <= high, got ({lower[index]}, {upper[index]}) for coordinate {index}")
+    outside = (x0 < lower) | (x0 > upper)
+    if outside.any():
+        index = int(outside.argmax())
+        raise InputError(
+            f"x0: expected a start within bounds, got {x0[index]} outside ({lower[index]}, {upper[index]}) "
+            f"at coordinate {index}"
+        )
     return Box(lower, upper)
 
 
-def default_deviations(size: int, box: Box | None) -> Vector:
-    """Initial standard deviations: a quarter of the width between two finite bounds, 1 elsewhere."""
-    width = np.full(size, np.inf) if box is None else box.upper - box.lower
-    return np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)
+def initial_deviations(size: int, sigma0: ArrayLike | None, box: Box | None) -> Vector:
+    """Standard deviations to start with; by default a quarter of the width between two finite bounds, 1 elsewhere."""
+    if sigma0 is None:
+        width = np.full(size, np.inf) if box is None else box.upper - box.lower
+        return np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)
+    deviations = check_vector("sigma0", sigma0, size, positive=True)
+    if deviations.min() < 1e-140 or deviations.max() > 1e140:
+        raise InputError("sigma0: expected numbers between 1e-140 and 1e140, whose squares are ordinary numbers")
+    return deviations

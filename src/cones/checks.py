@@ -13,14 +13,18 @@ from cones.errors import InputError
 from cones.types import Matrix, Vector
 
 __all__ = [
+    "check_array",
     "check_finite",
+    "check_fraction",
     "check_integer",
     "check_matrix",
+    "check_non_negative",
     "check_number",
     "check_one_of",
     "check_positive",
     "check_shape",
     "check_vector",
+    "store",
 ]
 
 
@@ -70,14 +74,20 @@ def check_matrix(name: str, value: ArrayLike, size: int) -> Matrix:
     matrix = check_array(name, value)
     check_shape(name, matrix, (size, size))
     check_finite(name, matrix)
-    asymmetry = float(np.abs(matrix - matrix.T).max())
-    if asymmetry > 1e-8 * float(np.abs(matrix).max()):
-        raise InputError(f"{name}: expected a symmetric matrix, got one that differs from its transpose by {asymmetry}")
+    asymmetry, largest = float(np.abs(matrix - matrix.T).max()), float(np.abs(matrix).max())
+    if asymmetry > 1e-8 * largest:
+        raise InputError(
+            f"{name}: expected a symmetric matrix, got one that differs from its transpose "
+            f"by {asymmetry / largest:.1e} of its largest entry"
+        )
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
 
 
 def check_number(name: str, value: Any) -> float:
+    """A finite number as a plain float."""
     try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise InputError(f"{name}: expected a number, got {_brief(value)}") from None
@@ -91,6 +101,26 @@ def check_positive(name: str, value: Any) -> float:
     if number <= 0.0:
         raise InputError(f"{name}: expected a positive number, got {number}")
     return number
+
+
+def check_non_negative(name: str, value: Any) -> float:
+    number = check_number(name, value)
+    if number < 0.0:
+        raise InputError(f"{name}: expected at least 0, got {number}")
+    return number
+
+
+def check_fraction(name: str, value: Any) -> float:
+    number = check_number(name, value)
+    if not 0.0 <= number < 1.0:
+        raise InputError(f"{name}: expected a number in [0, 1), got {number}")
+    return number
+
+
+def store(instance: object, **values: Any) -> None:
+    """Put checked values back into a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
 
 
 def check_integer(name: str, value: Any, least: int) -> int:

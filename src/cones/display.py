@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import TextIO
@@ -29,12 +30,22 @@ class ProgressLine:
             self._write(describe(strategy))
 
     def finish(self, strategy: Strategy, message: str) -> None:
+        """The last line, and why it is the last."""
         self._write(describe(strategy))
-        self._stream.write(f"{chr(10) if self._terminal else ''}{message}\n")
+        self.close()
+        self._stream.write(f"{message}\n")
         self._stream.flush()
+
+    def close(self) -> None:
+        """End the line, so that what others write starts on one of its own."""
+        if self._terminal and self._width:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._width = 0
 
     def _write(self, text: str) -> None:
         if self._terminal:
+            text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be rewritten
             self._stream.write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
@@ -49,16 +60,16 @@ def describe(strategy: Strategy) -> str:
         return f"{strategy.method}: starting"
     mean, spread = (float(strategy.history.last(name, 1)[0]) for name in ("mean_loss", "spread"))
     parts = [
-        f"{strategy.method} iteration {state.iteration}",
-        f"{state.evaluations} evaluations",
-        f"best {state.best_fun:.6g}",
-        f"mean {mean:.6g}",
-        f"spread {spread:.3g}",
+        f"{strategy.method} iteration {state.iteration}:",
+        f"best {state.best_fun:.5g}",
+        f"mean {mean:.5g}",
+        f"spread {spread:.2g}",
+        f"{state.evaluations} evals",
         duration(state.seconds),
     ]
     share = fraction_done(strategy)
     if 0.0 < share < 1.0:
-        parts.append(f"{100.0 * share:.0f}%, at most {duration(state.seconds * (1.0 - share) / share)} left")
+        parts.append(f"{100.0 * share:.0f}%, <{duration(state.seconds * (1.0 - share) / share)} left")
     return "  ".join(parts)
 
 

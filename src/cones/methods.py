@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cones.baselines import CMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
-from cones.bounds import box_from, default_deviations
+from cones.bounds import Box, box_from, initial_deviations
 from cones.checks import check_integer, check_one_of, check_vector
 from cones.errors import InputError
 from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
@@ -19,9 +19,9 @@ from cones.optimizers import Adam, Optimizer
 from cones.pipeline import Pipeline
 from cones.progress import State
 from cones.refine import Convex, Natural, Plain, Refinement
-from cones.shaping import SHAPINGS
-from cones.stopping import criteria_from
+from cones.stopping import LIMITS, criteria_from
 from cones.strategy import Strategy
+from cones.types import Vector
 
 __all__ = ["ES", "METHODS", "NES", "CoNES", "Settings"]
 
@@ -104,8 +104,8 @@ def CoNES(
 
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
-    size = x0.dim if isinstance(x0, Belief) else np.size(np.asarray(x0))
-    refinement = Convex(math.sqrt(2.0 * max(size, 1)) if radius is None else radius, solver)
+    size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
+    refinement = Convex(math.sqrt(2.0 * size) if radius is None else radius, solver)
     return _compose("CoNES", x0, sigma0, refinement, **settings)
 
 
@@ -128,33 +128,34 @@ def _compose(
     **limits: Any,
 ) -> Strategy:
     """The pipeline around a refinement."""
-    start = _initial_belief(x0, sigma0, belief, bounds)
+    if unknown := [name for name in limits if name not in LIMITS]:
+        known = ", ".join(Settings.__annotations__)
+        raise TypeError(f"{method}() got an unexpected keyword argument {unknown[0]!r}; expected one of {known}")
+    mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
+    box = box_from(bounds, mean)
+    start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
     noise = (AntitheticNoise if antithetic else IndependentNoise)(seed_from(rng), popsize)
-    if optimizer is not None and not isinstance(optimizer, Optimizer):
-        raise InputError(f"optimizer: expected an optimizer such as cones.Adam(0.1), got {optimizer!r}")
     return Pipeline(
         method=method,
         state=State(start),
         noise=noise,
-        shaping=check_one_of("shaping", shaping, tuple(SHAPINGS)),
+        shaping=shaping,
         refinement=refinement,
         optimizer=Adam() if optimizer is None else optimizer,
-        box=box_from(bounds, start.mean),
+        box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )
 
 
-def _initial_belief(x0: ArrayLike | Belief, sigma0: ArrayLike | None, kind: str | None, bounds: Any) -> Belief:
+def _initial_belief(
+    x0: ArrayLike | Belief, mean: Vector, sigma0: ArrayLike | None, kind: str | None, box: Box | None
+) -> Belief:
     if isinstance(x0, Belief):
         if sigma0 is not None or kind is not None:
             raise InputError("sigma0, belief: expected neither when x0 is a belief, which has both")
         return x0
-    mean = check_vector("x0", x0)
-    if sigma0 is None:
-        deviations = default_deviations(mean.size, box_from(bounds, mean))
-    else:
-        deviations = check_vector("sigma0", sigma0, mean.size, positive=True)
+    deviations = initial_deviations(mean.size, sigma0, box)
     if check_one_of("belief", kind or "diagonal", ("diagonal", "full")) == "diagonal":
         return DiagonalGaussian(mean, deviations**2)
     return FullGaussian(mean, np.diag(deviations**2))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
@@ -18,9 +21,9 @@ from cones.beliefs import Belief
 from cones.checks import check_integer, check_one_of
 from cones.display import ProgressLine
 from cones.errors import CheckpointError, InputError
-from cones.evaluate import Objective, Workers, evaluator_from
+from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
 from cones.methods import METHODS
-from cones.stopping import CALLBACK, INTERRUPTED, StopReason, criteria_from
+from cones.stopping import BUDGETS, CALLBACK, INTERRUPTED, RUNNING, StopReason, criteria_from
 from cones.strategy import Strategy
 
 __all__ = ["minimize", "resume", "scipy_method"]
@@ -32,7 +35,7 @@ CHECKPOINT_SECONDS = 30.0
 def minimize(
     fun: Callable[..., Any],
     x0: ArrayLike | Belief,
-    args: Sequence[Any] = (),
+    args: Any = (),
     *,
     method: str = "cones",
     sigma0: ArrayLike | None = None,
@@ -48,9 +51,9 @@ def minimize(
 
     Args:
         fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a
-            (popsize, n) array, one candidate per row, and returns popsize losses. NaN ranks worst.
+            (k, n) array, one candidate per row, and returns k losses. NaN ranks worst.
         x0: where to start, shape (n,), or a belief.
-        args: further arguments of `fun`.
+        args: further arguments of `fun`; one that is not a tuple is taken as the only one.
         method: "cones", "nes", "es" or "cma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
         callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
@@ -79,9 +82,13 @@ def minimize(
         >>> result.success, result.stop
         (True, 'ftarget')
     """
-    objective = Objective(fun, tuple(args), bool(vectorized))
+    objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     strategy = make(x0, sigma0, **settings)
+    if checkpoint is not None and os.path.exists(checkpoint):
+        raise InputError(
+            f"checkpoint: {checkpoint} exists; go on from it with cones.resume, or move it away to start anew"
+        )
     if checkpoint_every is not None:
         checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
         if checkpoint is None:
@@ -92,8 +99,9 @@ def minimize(
 def resume(
     path: str | PathLike[str],
     fun: Callable[..., Any],
-    args: Sequence[Any] = (),
+    args: Any = (),
     *,
+    vectorized: bool | None = None,
     callback: Callable[..., Any] | None = None,
     workers: Workers = 1,
     disp: bool = False,
@@ -104,6 +112,7 @@ def resume(
     Args:
         path: the checkpoint. The run goes on writing it as before.
         fun, args: as given to `minimize`; a checkpoint does not hold code.
+        vectorized: as given to `minimize`, unless said otherwise.
         callback, workers, disp: as for `minimize`.
         **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
 
@@ -115,18 +124,25 @@ def resume(
         10
     """
     strategy, run = checkpoints.read(path)
+    strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
     if limits:
-        kept = {criterion.name: criterion.limit for criterion in strategy.criteria}
+        budget = any(limits.get(name) is not None for name in BUDGETS)
+        kept = {
+            criterion.name: criterion.limit
+            for criterion in strategy.criteria
+            if not (budget and getattr(criterion, "implied", False))
+        }
         off = dict.fromkeys(("xtol", "ftol", "stagnation"))  # not in `kept`: switched off before
         strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
-    objective = Objective(fun, tuple(args), bool(run.get("vectorized", False)))
+    rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
+    objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
     return _run(strategy, objective, callback, workers, disp, path, run.get("checkpoint_every"))
 
 
 def scipy_method(
     fun: Callable[..., Any],
     x0: ArrayLike,
-    args: Sequence[Any] = (),
+    args: Any = (),
     *,
     bounds: Any = None,
     callback: Callable[..., Any] | None = None,
@@ -166,18 +182,22 @@ def _run(
     checkpoint: str | PathLike[str] | None,
     checkpoint_every: int | None,
 ) -> OptimizeResult:
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
     run = {"vectorized": objective.vectorized, "checkpoint_every": checkpoint_every}
     saver = None if checkpoint is None else _Saver(strategy, fspath(checkpoint), run)
     report = None if callback is None else _reporter(callback)
     line = ProgressLine() if disp else None
-    if saver:
-        saver.write()  # before any work is done: a place that cannot be written to is an error now
+    evaluator = evaluator_from(objective, workers)
     reason: StopReason | None = None
     try:
-        with evaluator_from(objective, workers) as evaluator:
+        with evaluator:
+            if saver:
+                saver.write()  # before any work is done: a place that cannot be written to is an error now
             while (reason := strategy.stop()) is None:
                 candidates = strategy.ask()
                 strategy.tell(candidates, evaluator.losses(candidates))
+                evaluator.partial = None
                 if saver:
                     saver.write_if_due()
                 if line:
@@ -188,18 +208,30 @@ def _run(
     except KeyboardInterrupt:
         reason = INTERRUPTED
     except Exception as error:
-        error.add_note(
-            f"cones: in iteration {strategy.state.iteration}, after {strategy.state.evaluations} evaluations"
-        )
+        state = strategy.state
+        error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
         with suppress(AttributeError):  # some exceptions take no attributes
-            error.cones_result = strategy.result  # type: ignore[attr-defined]
+            error.cones_result = _result(strategy, evaluator, RUNNING)  # type: ignore[attr-defined]
         raise
     finally:
+        if line:
+            line.close()
         if saver:
             saver.write_again()
     if line:
         line.finish(strategy, reason.message)
-    return strategy.result_with(reason)
+    return _result(strategy, evaluator, reason)
+
+
+def _result(strategy: Strategy, evaluator: Evaluator, reason: StopReason) -> OptimizeResult:
+    """The result, with what is known of a population whose evaluation was cut short."""
+    result, partial = strategy.result_with(reason), evaluator.partial
+    if partial is not None and not np.isnan(partial).all():
+        best = int(np.nanargmin(partial))
+        result.nfev += int((~np.isnan(partial)).sum())
+        if not result.fun <= partial[best]:
+            result.x, result.fun = strategy.ask()[best].copy(), float(partial[best])
+    return result
 
 
 def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy], bool]:
@@ -244,7 +276,7 @@ class _Saver:
             self.write_again()
 
     def write_again(self) -> None:
-        if self._iteration == self._strategy.state.iteration:
+        if self._iteration in (-1, self._strategy.state.iteration):  # never begun, or up to date
             return
         try:
             self.write()

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cones.checks import check_one_of
+from cones.errors import InputError
 from cones.gradients import score_function
 from cones.noise import Noise
 from cones.optimizers import Optimizer
@@ -26,6 +28,12 @@ class Pipeline(Strategy):
         self, noise: Noise, shaping: str, refinement: Refinement, optimizer: Optimizer[Any], **common: Any
     ) -> None:
         super().__init__(**common)
+        for name, value, kind in (("noise", noise, Noise), ("refinement", refinement, Refinement)):
+            if not isinstance(value, kind):
+                raise InputError(f"{name}: expected a {kind.__name__}, got {value!r}")
+        if not isinstance(optimizer, Optimizer):
+            raise InputError(f"optimizer: expected an optimizer such as cones.Adam(0.1), got {optimizer!r}")
+        check_one_of("shaping", shaping, tuple(SHAPINGS))
         self.noise = noise
         self.shaping = shaping
         self.refinement = refinement

@@ -26,6 +26,7 @@ class State:
     best_x: Vector | None = None
     best_fun: float = math.inf
     seconds: float = 0.0
+    fault: str = ""  # the name of a stop reason that the last iteration gave by itself
 
 
 # One number per iteration each:

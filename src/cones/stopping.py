@@ -9,14 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.checks import check_integer, check_number, check_positive
+from cones.checks import check_integer, check_non_negative, check_number, check_positive
 from cones.errors import InputError
 from cones.progress import History, State
 
 __all__ = [
     "ALL_FAILED",
     "CALLBACK",
+    "DIVERGED",
+    "FAULTS",
     "INTERRUPTED",
+    "BUDGETS",
     "LIMITS",
     "RUNNING",
     "Criterion",
@@ -39,6 +42,8 @@ class StopReason:
 RUNNING = StopReason("running", "The run has not stopped.", -1)
 ALL_FAILED = StopReason("all_nan", "All losses of an iteration were NaN.", 5)
 CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
+DIVERGED = StopReason("diverged", "The belief left the range of floats; try smaller learning rates.", 8)
+FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED)}
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
 
 
@@ -109,6 +114,7 @@ class MaxFev(Criterion):
 
 @dataclass(frozen=True)
 class MaxIter(Criterion):
+    implied: bool = False  # by the absence of any budget
     name, status = "maxiter", 2
     text = "The budget of maxiter = {limit:g} iterations is spent."
 
@@ -143,11 +149,12 @@ class Stagnation(Criterion):
         best = history.last("best", window + 1)
         if best[-1] < best[0]:
             return False
-        older, newer = np.array_split(history.last("mean_loss", window), 2)
-        return not np.nanmedian(newer) < np.nanmedian(older)
+        older, newer = (half[~np.isnan(half)] for half in np.array_split(history.last("mean_loss", window), 2))
+        return not (older.size and newer.size and np.median(newer) < np.median(older))
 
 
 LIMITS = ("ftarget", "xtol", "ftol", "maxfev", "maxiter", "maxtime", "stagnation")
+BUDGETS = ("maxfev", "maxiter", "maxtime")
 DEFAULT_MAXITER = 1000
 
 
@@ -157,11 +164,11 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
     Not given, xtol and ftol are 1e-11, stagnation is 100 + 100 dim^1.5 / popsize iterations, and without
     maxfev, maxiter or maxtime there are at most 1000 iterations.
     """
-    for name in limits:
-        if name not in LIMITS:
-            raise TypeError(f"unexpected keyword argument {name!r}; stop criteria are {', '.join(LIMITS)}")
+    if unknown := [name for name in limits if name not in LIMITS]:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; expected one of {', '.join(LIMITS)}")
     given = {"xtol": 1e-11, "ftol": 1e-11, "stagnation": 100 + int(100 * dim**1.5 / popsize), **limits}
-    if all(given.get(name) is None for name in ("maxfev", "maxiter", "maxtime")):
+    implied = all(given.get(name) is None for name in BUDGETS)
+    if implied:
         given["maxiter"] = DEFAULT_MAXITER
     criteria: list[Criterion] = []
     for name in LIMITS:
@@ -171,8 +178,7 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
         if name == "ftarget":
             criteria.append(FTarget(-math.inf if limit == -math.inf else check_number(name, limit)))
         elif name in ("xtol", "ftol"):
-            if (tolerance := check_number(name, limit)) < 0.0:
-                raise InputError(f"{name}: expected at least 0, got {tolerance}")
+            tolerance = check_non_negative(name, limit)
             criteria.append(XTol(tolerance) if name == "xtol" else FTol(tolerance))
         elif name == "maxfev":
             budget = check_integer(name, limit, 1)
@@ -180,7 +186,7 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
                 raise InputError(f"maxfev: expected at least popsize = {popsize}, got {budget}")
             criteria.append(MaxFev(budget, popsize))
         elif name == "maxiter":
-            criteria.append(MaxIter(check_integer(name, limit, 1)))
+            criteria.append(MaxIter(check_integer(name, limit, 1), implied))
         elif name == "maxtime":
             criteria.append(MaxTime(check_positive(name, limit)))
         else:

@@ -18,10 +18,13 @@ from cones.bounds import Box
 from cones.checks import check_array, check_shape
 from cones.errors import InputError, StateError
 from cones.progress import COLUMNS, History, State
-from cones.stopping import ALL_FAILED, RUNNING, Criterion, StopReason, first_met
+from cones.stopping import ALL_FAILED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
 from cones.types import Matrix, Vector
 
 __all__ = ["Move", "Strategy"]
+
+# A belief beyond these has diverged: the squares of its candidates are about to leave the range of floats.
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,10 @@ class Strategy(ABC):
         criteria: tuple[Criterion, ...],
         history: History | None = None,
     ) -> None:
+        if not isinstance(state, State):
+            raise InputError(f"state: expected a State, got {state!r}")
+        if box is not None and box.lower.shape != state.belief.mean.shape:
+            raise InputError(f"bounds: expected {state.belief.dim} coordinates, got {box.lower.size}")
         self.method = method
         self.state = state
         self.box = box
@@ -106,7 +113,14 @@ class Strategy(ABC):
         """
         candidates, losses, state = self._told(X), self._losses(values), self.state
         failed = np.isnan(losses)
-        move = self._move(losses)
+        fault = ALL_FAILED.name if failed.all() else ""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            move = self._move(losses)
+            spread = move.belief.spread()
+            finite = losses[np.isfinite(losses)]
+            mean_loss, deviation = (finite.mean(), finite.std()) if finite.size else (math.nan, math.nan)
+        if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and bool(np.isfinite(move.belief.mean).all())):
+            move, fault = self._unmoved(), DIVERGED.name
         best = int(np.where(failed, np.inf, losses).argmin())
         improved = losses[best] < state.best_fun
         new = replace(
@@ -118,17 +132,17 @@ class Strategy(ABC):
             best_x=candidates[best].copy() if improved else state.best_x,
             best_fun=float(losses[best]) if improved else state.best_fun,
             seconds=state.seconds + self._lap(),
+            fault=fault,
         )
-        finite = losses[np.isfinite(losses)]
         self.history.trim(state.iteration)
         self.history.append(
             (
                 new.evaluations,
                 new.best_fun,
-                finite.mean() if finite.size else math.nan,
-                finite.std() if finite.size else math.nan,
+                mean_loss,
+                deviation,
                 move.step,
-                move.belief.spread(),
+                move.belief.spread() if fault else spread,
                 move.kl,
                 move.multiplier,
                 move.gap,
@@ -141,8 +155,8 @@ class Strategy(ABC):
 
     def stop(self) -> StopReason | None:
         """Why the run should stop, or None to go on."""
-        if self.state.iteration and self.history.last("failures", 1)[0] == self.popsize:
-            return ALL_FAILED
+        if self.state.fault:
+            return FAULTS[self.state.fault]
         return first_met(self.criteria, self.state, self.history)
 
     @property
@@ -154,7 +168,7 @@ class Strategy(ABC):
         state = self.state
         return OptimizeResult(
             x=self._best_x(),
-            fun=state.best_fun if state.best_x is not None else math.nan,
+            fun=self._best_fun(),
             nfev=state.evaluations,
             nit=state.iteration,
             success=reason.success,
@@ -163,6 +177,7 @@ class Strategy(ABC):
             stop=reason.name,
             history=self.history.columns(),
             belief=state.belief,
+            mean=self._inside(state.belief.mean),
         )
 
     def intermediate_result(self) -> OptimizeResult:
@@ -170,7 +185,7 @@ class Strategy(ABC):
         state = self.state
         return OptimizeResult(
             x=self._best_x(),
-            fun=state.best_fun,
+            fun=self._best_fun(),
             nit=state.iteration,
             belief=state.belief,
             nfev=state.evaluations,
@@ -185,9 +200,13 @@ class Strategy(ABC):
 
     def _best_x(self) -> Vector:
         state = self.state
-        if state.best_x is not None:
-            return state.best_x.copy()
-        return (state.belief.mean if self.box is None else self.box.reflect(state.belief.mean)).copy()
+        return self._inside(state.belief.mean) if state.best_x is None else state.best_x.copy()
+
+    def _best_fun(self) -> float:
+        return math.nan if self.state.best_x is None else self.state.best_fun
+
+    def _inside(self, x: Vector) -> Vector:
+        return (x if self.box is None else self.box.reflect(x)).copy()
 
     def _told(self, X: ArrayLike) -> Matrix:
         if self._asked is None:

@@ -10,14 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-__all__ = ["for_row_blocks", "thread_count"]
+__all__ = ["core_count", "for_row_blocks", "thread_count"]
 
 _pool: ThreadPoolExecutor | None = None
 
 
+def core_count() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def thread_count() -> int:
     """Cores this process may use, or fewer if `OMP_NUM_THREADS` says so."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = core_count()
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return max(1, min(cores, int(limit)) if limit.isdecimal() else cores)
 

@@ -19,6 +19,24 @@ def test_bad_covariance_is_named(covariance: object, message: str) -> None:
         FullGaussian([0.0, 0.0], covariance)
 
 
+def test_bad_parameters_are_named() -> None:
+    with pytest.raises(InputError, match=r"parameters: expected shape \(2, 2\), got shape \(2,\)"):
+        FullGaussian.decode([0.0, 0.0], [1.0, 2.0], "cholesky")
+    with pytest.raises(InputError, match="parameters: expected those of a precision"):
+        FullGaussian.decode([0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]], "precision")
+
+
+def test_inverse_is_computed_anew_when_it_has_drifted() -> None:
+    rng = np.random.default_rng(1)
+    factor = rng.standard_normal((6, 6))
+    state = {"mean": np.zeros(6), "factor": factor, "inverse_transpose": np.linalg.inv(factor).T + 1e-6}
+    drifted = FullGaussian.from_state(state)
+    v = rng.standard_normal(6)
+    assert np.abs(drifted.to_frame(drifted.from_frame(v)) - v).max() > 1e-7
+    moved = drifted.moved(np.zeros(6), Spectral(np.array([0.1]), np.eye(6)[:, :1]))
+    np.testing.assert_allclose(moved.to_frame(moved.from_frame(v)), v, atol=1e-11)
+
+
 def test_precision_is_the_inverse_of_the_covariance() -> None:
     belief = FullGaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
     np.testing.assert_allclose(belief.precision, np.linalg.inv(belief.covariance), atol=1e-14)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers import process_that_dies_for_es
 
 from cones.cli import main
 from cones.cli.command import CommandObjective
@@ -105,7 +106,7 @@ class TestMinimizeFunction:
     def test_progress_and_workers(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:sphere", "--dim", "2", "--popsize", "4", "--maxiter", "3", "--workers", "2") == 0
         output = capsys.readouterr()
-        assert "CoNES iteration 3" in output.err
+        assert "CoNES iteration 3:" in output.err
         assert json.loads(output.out)["nit"] == 3
 
     def test_x0_from_a_file_and_result_to_a_file(self) -> None:
@@ -292,9 +293,18 @@ class TestExperiments:
         assert "holds records of another specification" in capsys.readouterr().err
         assert sorted(p.name for p in Path("out/runs").iterdir()) == before
 
-    def test_failed_runs_are_an_exit_code(self, capsys: pytest.CaptureFixture[str]) -> None:
-        Path("spec.toml").write_text(self.SPEC.replace('method = "cones"', 'method = "cones"\nsolver = "mosek"'))
+    def test_failed_runs_are_an_exit_code(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path("spec.toml").write_text(self.SPEC.replace('"nes"', '"es"'))
+        monkeypatch.setattr("cones.experiments.runner._process", process_that_dies_for_es)
         assert run("run", "spec.toml") == 1
         error = capsys.readouterr().err
         assert "2 runs failed" in error
-        assert "mosek" in error.splitlines()[-1]
+        assert "died with exit code -9" in error.splitlines()[-1]
+
+    def test_a_missing_solver_is_found_before_anything_runs(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("spec.toml").write_text(self.SPEC.replace('method = "cones"', 'method = "cones"\nsolver = "mosek"'))
+        assert run("run", "spec.toml") == 2
+        assert "mosek" in capsys.readouterr().err
+        assert not Path("cones-results").exists()

@@ -176,6 +176,20 @@ def test_unknown_encoding_is_refused(kind: str) -> None:
         random_belief(kind, 2, 0).encode("cholesk")
 
 
+def test_arrays_are_read_only(kind: str) -> None:
+    belief = random_belief(kind, 3, 0)
+    for array in belief.state().values():
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7.0
+
+
+def test_kl_wants_its_own_kind(kind: str) -> None:
+    other = "full" if kind == "diagonal" else "diagonal"
+    for wrong in (random_belief(other, 3, 0), random_belief(kind, 2, 0), 3.0):
+        with pytest.raises(InputError, match=r"other: expected a (Diagonal|Full)Gaussian of 3 dimensions"):
+            random_belief(kind, 3, 0).kl(wrong)
+
+
 def test_state_rebuilds_the_belief_bit_for_bit(kind: str) -> None:
     belief = random_belief(kind, 4, 23)
     again = KNOWN[type(belief).__name__].from_state(belief.state())

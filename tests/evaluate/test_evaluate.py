@@ -54,15 +54,47 @@ def test_a_loss_may_be_an_array_of_one_number() -> None:
 
 
 def test_a_map_that_loses_candidates_is_named() -> None:
-    with pytest.raises(
-        InputError, match=r"workers: expected the map-like callable to return 3 losses, got shape \(2,\)"
-    ):
+    with pytest.raises(InputError, match="workers: expected the map-like callable to return 3 losses, got 2 of them"):
         evaluator_from(Objective(identity), lambda f, X: [f(x) for x in X][:2]).losses(np.zeros((3, 1)))
 
 
 def test_a_dead_worker_is_a_clear_error() -> None:
     with evaluator_from(Objective(suicide), 2) as pool, pytest.raises(StateError, match="a worker process died"):
         pool.losses(np.zeros((4, 1)))
+
+
+class AwkwardError(Exception):
+    """Pickles, but does not come back: its constructor takes two arguments."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+
+
+def raises_awkward(x: np.ndarray) -> float:
+    raise AwkwardError(7, "no such mesh")
+
+
+def test_an_exception_that_cannot_travel_says_what_it_said() -> None:
+    with evaluator_from(Objective(raises_awkward), 2) as pool, pytest.raises(StateError) as caught:
+        pool.losses(np.zeros((4, 1)))
+    assert "fun raised AwkwardError: 7: no such mesh" in str(caught.value)
+    assert "candidate 0" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("workers", [1, 2, map])
+def test_what_is_known_of_a_population_that_fails(workers) -> None:
+    with evaluator_from(Objective(fails_at_three), workers) as evaluator:
+        with pytest.raises(ZeroDivisionError):
+            evaluator.losses(np.arange(6.0)[:, None])
+        assert evaluator.partial is not None
+        np.testing.assert_array_equal(evaluator.partial[:3], [0.0, 1.0, 2.0])
+        assert np.isnan(evaluator.partial[3])
+
+
+def fails_at_three(x: np.ndarray) -> float:
+    if x[0] == 3.0:
+        raise ZeroDivisionError
+    return float(x[0])
 
 
 def test_a_function_that_cannot_be_sent_is_refused_before_work_starts(monkeypatch: pytest.MonkeyPatch) -> None:

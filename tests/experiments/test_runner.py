@@ -117,17 +117,13 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path, monke
 
 
 def test_an_exception_in_a_run_is_reported(tmp_path: Path) -> None:
-    experiment = experiment_from(
-        {
-            "name": "bad",
-            "maxfev": 200,
-            "problems": [{"problem": "lunacek", "dim": 2}],
-            "methods": [{"method": "cones", "solver": "mosek"}],
-        }
-    )
-    outcome = run_experiment(experiment, tmp_path, stream=io.StringIO())
-    assert list(outcome.failed) == ["lunacek-2-d-cones-seed-0"]
-    assert "mosek" in next(iter(outcome.failed.values()))
+    folder = Folder(tmp_path)
+    folder.claim(small())
+    folder.checkpoint_path(small().runs()[0]).mkdir()  # a place that cannot be written to
+    outcome = run_experiment(small(), tmp_path, stream=io.StringIO())
+    assert list(outcome.failed) == [small().runs()[0].name]
+    assert "Error" in next(iter(outcome.failed.values()))
+    assert outcome.finished == 3
 
 
 def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:

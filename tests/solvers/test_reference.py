@@ -73,6 +73,36 @@ def test_cone_solver_inside_cones() -> None:
     np.testing.assert_allclose(ends[1], ends[0], atol=1e-3)
 
 
+def test_status_is_judged_by_what_was_returned() -> None:
+    """SCS calls a step optimal that leaves a tiny ball far behind."""
+    belief, gradient = random_belief("diagonal", 3, 0), random_gradient("diagonal", 3, 1)
+    step = cones.solve_step(belief, gradient, 1e-6, solver="scs")
+    assert step.status is StepStatus.OPTIMAL or step.kl > 1.0001e-12 or abs(step.gap) > 1e-4 * abs(step.objective)
+    exact = cones.solve_step(belief, gradient, 1e-6)
+    if step.status is StepStatus.OPTIMAL:
+        assert step.objective == pytest.approx(exact.objective, rel=1e-3)
+
+
+def test_an_invalid_mosek_licence_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    import cvxpy
+
+    licence = tmp_path / "mosek.lic"
+    licence.write_text("nonsense")
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "mosek" else real(name))
+    monkeypatch.setenv("MOSEKLM_LICENSE_FILE", f"{tmp_path / 'none.lic'}:{licence}")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("rescode.err_license_version(1000): license is not valid")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", refuse)
+    with pytest.raises(MissingExtraError, match=r"no valid licence.*solver=\"dual\""):
+        cones.solve_step(DiagonalGaussian([0.0], 1.0), Gradient([1.0], [1.0]), 1.0, solver="mosek")
+    # Other trouble inside an engine is a status.
+    step = cones.solve_step(DiagonalGaussian([0.0], 1.0), Gradient([1.0], [1.0]), 1.0, solver="clarabel")
+    assert step.status is StepStatus.FAILED
+
+
 def test_missing_package_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cvxpy" else real(name))

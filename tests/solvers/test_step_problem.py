@@ -76,6 +76,27 @@ def test_scale_of_the_gradient_does_not_matter(kind: str, scale: float) -> None:
     assert other.multiplier == pytest.approx(one.multiplier * scale, rel=1e-9)
 
 
+@pytest.mark.parametrize("radius", [1.0, 10.0, 25.0])
+@pytest.mark.parametrize("dim", [2, 10])
+def test_full_belief_in_large_balls_with_negative_curvature(radius: float, dim: int) -> None:
+    """The covariance shrinks by many orders of magnitude in one step, and the belief is still exact."""
+    belief = random_belief("full", dim, 0)
+    gradient = Gradient(np.zeros(dim), -belief.precision)
+    step = cones.solve_step(belief, gradient, radius)
+    assert step.kl == pytest.approx(radius**2, rel=1e-9)
+    assert step.belief.kl(belief) == pytest.approx(radius**2, rel=1e-6)
+    v = np.ones(dim)
+    np.testing.assert_allclose(step.belief.to_frame(step.belief.from_frame(v)), v, rtol=1e-6)
+    assert np.isfinite(step.belief.entropy())
+
+
+@pytest.mark.parametrize("variance", [1e-30, 1.0, 1e30])
+def test_no_mean_part_and_a_multiplier_that_underflows(variance: float) -> None:
+    step = cones.solve_step(DiagonalGaussian([5.0], variance), Gradient([0.0], [-1.0]), 30.0)
+    np.testing.assert_array_equal(step.belief.mean, [5.0])
+    assert step.status is StepStatus.OPTIMAL
+
+
 def test_extreme_variances() -> None:
     belief = DiagonalGaussian([0.0, 0.0], [1e-200, 1e200])
     step = cones.solve_step(belief, Gradient([1e100, 1e-100], [1e200, 1e-200]), 1.0)
@@ -91,6 +112,9 @@ def test_extreme_variances() -> None:
         (np.nan, "radius: expected a finite number, got nan"),
         (np.inf, "radius: expected a finite number"),
         ("wide", "radius: expected a number, got 'wide'"),
+        ("3", "radius: expected a number, got '3'"),
+        (1e155, "radius: expected a number between 1e-100 and 1e100"),
+        (1e-200, "radius: expected a number between 1e-100 and 1e100"),
     ],
 )
 def test_bad_radius_is_named(radius: object, message: str) -> None:
@@ -104,6 +128,10 @@ def test_bad_gradient_and_solver_are_named() -> None:
         cones.solve_step(belief, Gradient([1.0, 1.0], [1.0, np.nan]), 1.0)
     with pytest.raises(InputError, match=r"gradient.mean: expected finite numbers, got -inf"):
         cones.solve_step(belief, Gradient([-np.inf, 1.0], [1.0, 1.0]), 1.0)
+    with pytest.raises(InputError, match=r"gradient: expected a cones\.Gradient, got tuple"):
+        cones.solve_step(belief, ([1.0, 1.0], [1.0, 1.0]), 1.0)
+    with pytest.raises(InputError, match="belief: expected a DiagonalGaussian or a FullGaussian, got list"):
+        cones.solve_step([0.0, 0.0], Gradient([1.0, 1.0], [1.0, 1.0]), 1.0)
     with pytest.raises(InputError, match="solver: expected one of 'dual', 'cvxpy'"):
         cones.solve_step(belief, Gradient([1.0, 1.0], [1.0, 1.0]), 1.0, solver="duel")
     with pytest.raises(InputError, match=r"gradient.covariance: expected shape \(2,\), got shape \(2, 2\)"):

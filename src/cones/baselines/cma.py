@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cones.beliefs import DiagonalGaussian
-from cones.bounds import box_from, default_deviations
+from cones.bounds import box_from, initial_deviations
 from cones.checks import check_integer, check_vector
 from cones.errors import InputError, MissingExtraError
 from cones.noise import Rng, seed_from
@@ -137,10 +137,7 @@ def CMA(
     cma = import_cma()
     mean = check_vector("x0", x0)
     box = box_from(bounds, mean)
-    if sigma0 is None:
-        deviations = default_deviations(mean.size, box)
-    else:
-        deviations = check_vector("sigma0", sigma0, mean.size, positive=True)
+    deviations = initial_deviations(mean.size, sigma0, box)
     known = {**dict(options or {})}
     if unknown := [name for name in known if name not in cma.CMAOptions.defaults()]:
         raise InputError(f"options: expected options of PyCMA, got {', '.join(map(repr, unknown))}")

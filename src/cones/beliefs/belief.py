@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cones.beliefs.spectral import Spectral
+from cones.errors import InputError
 from cones.types import Matrix, Vector
 
 __all__ = ["Belief", "FrameGradient", "Gradient"]
@@ -44,7 +45,7 @@ class FrameGradient:
 
 
 class Belief(ABC):
-    """A Gaussian over candidates. Immutable."""
+    """A Gaussian over candidates. Immutable: its arrays are read-only."""
 
     mean: Vector
 
@@ -88,7 +89,8 @@ class Belief(ABC):
         """KL( moved(shift, log_ratio) || self ), without forming the moved belief."""
         whitened = self.to_frame(shift)
         logs = log_ratio.spectrum()
-        return 0.5 * float(whitened @ whitened + (np.expm1(logs) - logs).sum())
+        with np.errstate(over="ignore"):  # infinite is a true answer
+            return 0.5 * float(whitened @ whitened + (np.expm1(logs) - logs).sum())
 
     @abstractmethod
     def natural_gradient(self, gradient: Gradient) -> Gradient:
@@ -97,6 +99,10 @@ class Belief(ABC):
     @abstractmethod
     def kl(self, other: Self) -> float:
         """KL( self || other )."""
+
+    def _check_same_kind(self, other: object) -> None:
+        if type(other) is not type(self) or not isinstance(other, Belief) or other.dim != self.dim:
+            raise InputError(f"other: expected a {type(self).__name__} of {self.dim} dimensions, got {other!r}")
 
     @abstractmethod
     def log_determinant(self) -> float:

@@ -40,6 +40,7 @@ class DiagonalGaussian(Belief):
         self.mean: Vector = check_vector("mean", mean).copy()
         self.variance: Vector = check_vector("variance", variance, self.dim, positive=True).copy()
         self._deviation = np.sqrt(self.variance)
+        self._freeze()
 
     @classmethod
     def _trusted(cls, mean: Vector, variance: Vector) -> Self:
@@ -47,7 +48,12 @@ class DiagonalGaussian(Belief):
         self = cls.__new__(cls)
         self.mean, self.variance = mean, variance
         self._deviation = np.sqrt(variance)
+        self._freeze()
         return self
+
+    def _freeze(self) -> None:
+        for array in (self.mean, self.variance, self._deviation):
+            array.flags.writeable = False
 
     def __repr__(self) -> str:
         return f"DiagonalGaussian(dim={self.dim}, spread={self.spread():.3g})"
@@ -85,6 +91,7 @@ class DiagonalGaussian(Belief):
         return Gradient(self.variance * mean, 2.0 * self.variance**2 * covariance)
 
     def kl(self, other: Self) -> float:
+        self._check_same_kind(other)
         difference = (self.mean - other.mean) / other._deviation
         logs = np.log(self.variance / other.variance)
         return 0.5 * float(difference @ difference + (np.expm1(logs) - logs).sum())

@@ -18,14 +18,17 @@ from cones.types import Matrix, Vector
 
 __all__ = ["FullGaussian"]
 
+# Changes of the log-eigenvalues in one move beyond these are cut.
+LARGEST_LOG, LARGEST_LOW_RANK_LOG = 680.0, 30.0
+
 
 class FullGaussian(Belief):
     """N(mean, covariance).
 
     The covariance is held as a square factor L with covariance = L L^T, together with W = L^-T. A
     change exp(S) of the covariance in the frame turns them into L exp(S / 2) and W exp(-S / 2): for S
-    of rank k (up to a multiple of I) that is two products with n x k matrices, and neither an
-    eigendecomposition nor a Cholesky factorisation of an n x n matrix is ever needed.
+    of rank k < n (up to a multiple of I) that is two products with n x k matrices, so that an iteration
+    with fewer rows of noise than dimensions needs no factorisation of an n x n matrix.
 
     Args:
         mean: shape (n,).
@@ -48,13 +51,19 @@ class FullGaussian(Belief):
                 f"covariance: expected a positive definite matrix, got one with an eigenvalue of {least:.3g}"
             ) from None
         self._inverse_transpose: Matrix = solve_triangular(self.factor, np.eye(self.dim), lower=True).T
+        self._freeze()
 
     @classmethod
     def _trusted(cls, mean: Vector, factor: Matrix, inverse_transpose: Matrix) -> Self:
         """Without the checks, for beliefs that the library has computed itself."""
         self = cls.__new__(cls)
         self.mean, self.factor, self._inverse_transpose = mean, factor, inverse_transpose
+        self._freeze()
         return self
+
+    def _freeze(self) -> None:
+        for array in (self.mean, self.factor, self._inverse_transpose):
+            array.flags.writeable = False
 
     def __repr__(self) -> str:
         return f"FullGaussian(dim={self.dim}, spread={self.spread():.3g})"
@@ -101,11 +110,16 @@ class FullGaussian(Belief):
         return Spectral(values, basis @ vectors)
 
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
-        return self._trusted(
-            self.mean + shift,
-            log_ratio.map(lambda logs: np.exp(0.5 * logs)).right_multiply(self.factor),
-            log_ratio.map(lambda logs: np.exp(-0.5 * logs)).right_multiply(self._inverse_transpose),
-        )
+        basis, factor, inverse = log_ratio.basis, self.factor, self._inverse_transpose
+        if basis is not None and basis.shape[0] == basis.shape[1]:
+            # L Q exp(S/2) is as good a factor as L Q exp(S/2) Q^T, and exact for any size of S.
+            growth = np.exp(0.5 * np.clip(log_ratio.values, -LARGEST_LOG, LARGEST_LOG))
+            return self._trusted(self.mean + shift, (factor @ basis) * growth, (inverse @ basis) / growth)
+        # M + M V (exp(S/2) - 1) V^T loses the digits of eigenvalues that shrink too much at once.
+        logs = log_ratio.map(lambda values: np.clip(values, -LARGEST_LOW_RANK_LOG, LARGEST_LOW_RANK_LOG))
+        factor = logs.map(lambda values: np.exp(0.5 * values)).right_multiply(factor)
+        inverse = logs.map(lambda values: np.exp(-0.5 * values)).right_multiply(inverse)
+        return self._trusted(self.mean + shift, factor, _synchronised(factor, inverse))
 
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, matrix = self._checked(gradient)
@@ -113,6 +127,7 @@ class FullGaussian(Belief):
         return Gradient(covariance @ mean, 2.0 * covariance @ matrix @ covariance)
 
     def kl(self, other: Self) -> float:
+        self._check_same_kind(other)
         difference = other.to_frame(self.mean - other.mean)
         logs = 2.0 * np.log(np.linalg.svd(other._inverse_transpose.T @ self.factor, compute_uv=False))
         return 0.5 * float(difference @ difference + (np.expm1(logs) - logs).sum())
@@ -131,7 +146,16 @@ class FullGaussian(Belief):
 
     @classmethod
     def decode(cls, mean: ArrayLike, parameters: ArrayLike, encoding: str) -> Self:
-        return cls(mean, _encoding(encoding).decode(check_array("parameters", parameters)))
+        size = check_vector("mean", mean).size
+        matrix = check_array("parameters", parameters)
+        check_shape("parameters", matrix, (size, size))
+        check_finite("parameters", matrix)
+        try:
+            return cls(mean, _encoding(encoding).decode(matrix))
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"parameters: expected those of a {encoding}, got a matrix that is none ({error})"
+            ) from None
 
     def gradient_to_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
         mean, covariance = self._checked(gradient)
@@ -157,6 +181,18 @@ class FullGaussian(Belief):
     def _checked(self, gradient: Gradient) -> tuple[Vector, Matrix]:
         mean = check_vector("gradient.mean", gradient.mean, self.dim)
         return mean, check_matrix("gradient.covariance", gradient.covariance, self.dim)
+
+
+def _synchronised(factor: Matrix, inverse_transpose: Matrix) -> Matrix:
+    """The inverse, computed anew when rounding over many updates has led it away from the factor."""
+    probe = np.full(len(factor), 1.0 / math.sqrt(len(factor)))
+    drift = float(np.linalg.norm(inverse_transpose.T @ (factor @ probe) - probe))
+    if drift < 1e-8 or not math.isfinite(drift):
+        return inverse_transpose
+    try:
+        return np.asarray(np.linalg.inv(factor).T, np.float64)
+    except np.linalg.LinAlgError:
+        return inverse_transpose
 
 
 def _encoding(name: str) -> Encoding:

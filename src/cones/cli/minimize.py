@@ -22,6 +22,7 @@ from cones.cli.command import CommandObjective
 from cones.errors import InputError
 from cones.methods import METHODS
 from cones.shaping import SHAPINGS
+from cones.threads import core_count
 from cones.types import Vector
 
 __all__ = ["add_to"]
@@ -181,7 +182,7 @@ def _objective(
     if options.vectorized:
         raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command takes one candidate")
     timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
-    count = options.workers if options.workers and options.workers > 0 else os.cpu_count() or 1
+    count = options.workers if options.workers and options.workers > 0 else core_count()
     command = CommandObjective(options.command, timeout)
     pool = stack.enter_context(ThreadPoolExecutor(count))
     stack.callback(command.kill)  # before the pool waits for its threads

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
@@ -13,6 +12,7 @@ from cones.evaluate.evaluator import Evaluator, Objective
 from cones.evaluate.executor import ExecutorEvaluator, ProcessEvaluator
 from cones.evaluate.mapped import MapEvaluator
 from cones.evaluate.serial import SerialEvaluator
+from cones.threads import core_count
 
 __all__ = [
     "Evaluator",
@@ -44,5 +44,5 @@ def evaluator_from(objective: Objective, workers: Workers) -> Evaluator:
     if count == 0:
         raise InputError("workers: expected a positive integer, -1 for all cores, a map or an Executor, got 0")
     if count == -1:
-        count = os.cpu_count() or 1
+        count = core_count()
     return SerialEvaluator(objective) if count == 1 else ProcessEvaluator(objective, count)

@@ -23,8 +23,8 @@ class Objective:
     args: Sequence[Any] = ()
     vectorized: bool = False
 
-    def losses(self, rows: Matrix, first: int) -> Vector:
-        """Losses of `rows`, the candidates from index `first` on.
+    def losses(self, rows: Matrix, first: int, out: Vector | None = None) -> Vector:
+        """Losses of `rows`, the candidates from index `first` on, written to `out` as they come if it is given.
 
         An exception in `fun` goes on to the caller with a note that names the candidate.
         """
@@ -34,7 +34,7 @@ class Objective:
             except Exception as error:
                 error.add_note(f"cones: raised by fun for candidates {first} to {first + len(rows) - 1}")
                 raise
-        losses = np.empty(len(rows))
+        losses = np.empty(len(rows)) if out is None else out
         for index, row in enumerate(rows, start=first):
             try:
                 # A copy, so that `fun` may change its argument.
@@ -53,7 +53,14 @@ class Objective:
 
 
 class Evaluator(ABC):
-    """Evaluates a population. Losses come back in the order of the candidates."""
+    """Evaluates a population. Losses come back in the order of the candidates.
+
+    Attributes:
+        partial: while `losses` is at work, and after it was interrupted, the losses that are known, NaN
+            for the others; None where an evaluator cannot tell.
+    """
+
+    partial: Vector | None = None
 
     @abstractmethod
     def losses(self, candidates: Matrix) -> Vector:

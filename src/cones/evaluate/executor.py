@@ -21,26 +21,55 @@ __all__ = ["ExecutorEvaluator", "ProcessEvaluator"]
 TASKS_PER_WORKER = 4
 
 
-def _submit(executor: Executor, workers: int, objective: Objective | None, candidates: Matrix) -> list[Future[Vector]]:
-    count = len(candidates)
-    tasks = min(count, TASKS_PER_WORKER * workers)
-    edges = [count * i // tasks for i in range(tasks + 1)]
-    return [executor.submit(_work, objective, candidates[i:j], i) for i, j in pairwise(edges)]
+class _Chunks:
+    """A population under way on an executor."""
 
+    def __init__(self, executor: Executor, workers: int, objective: Objective | None, candidates: Matrix) -> None:
+        count = len(candidates)
+        tasks = min(count, TASKS_PER_WORKER * workers)
+        edges = [count * i // tasks for i in range(tasks + 1)]
+        self.blocks = list(pairwise(edges))
+        self.futures: list[Future[Vector]] = [
+            executor.submit(_work, objective, candidates[first:last], first) for first, last in self.blocks
+        ]
 
-def _gather(futures: list[Future[Vector]]) -> Vector:
-    try:
-        return np.concatenate([future.result() for future in futures])
-    except BrokenExecutor as error:
-        raise StateError(
-            "workers: a worker process died while it evaluated candidates (killed, out of memory, or a crash in fun)"
-        ) from error
+    def losses(self, partial: Vector) -> Vector:
+        """All losses, written to `partial` as they come."""
+        try:
+            for (first, last), future in zip(self.blocks, self.futures, strict=True):
+                partial[first:last] = future.result()
+            return partial.copy()
+        except BrokenExecutor as error:
+            raise StateError(
+                "workers: a worker process died while it evaluated candidates "
+                "(killed, out of memory, or a crash in fun)"
+            ) from error
+        finally:
+            for (first, last), future in zip(self.blocks, self.futures, strict=True):
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    partial[first:last] = future.result()
 
 
 def _work(objective: Objective | None, rows: Matrix, first: int) -> Vector:
-    chosen = objective if objective is not None else _installed
-    assert chosen is not None
-    return chosen.losses(rows, first)
+    chosen = _installed if objective is None else objective
+    if chosen is None:
+        raise StateError("workers: a worker process was not set up")
+    try:
+        return chosen.losses(rows, first)
+    except Exception as error:
+        raise (error if multiprocessing.parent_process() is None else _portable(error)) from None
+
+
+def _portable(error: Exception) -> Exception:
+    """The exception, or one that says the same, if it would not survive the way to the parent process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        other = StateError(f"fun raised {type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", []):
+            other.add_note(note)
+        return other
 
 
 class ExecutorEvaluator(Evaluator):
@@ -52,11 +81,12 @@ class ExecutorEvaluator(Evaluator):
         self._workers = int(getattr(executor, "_max_workers", None) or thread_count())
 
     def losses(self, candidates: Matrix) -> Vector:
-        futures = _submit(self._executor, self._workers, self._objective, candidates)
+        self.partial = np.full(len(candidates), np.nan)
+        chunks = _Chunks(self._executor, self._workers, self._objective, candidates)
         try:
-            return _gather(futures)
+            return chunks.losses(self.partial)
         finally:
-            for future in futures:
+            for future in chunks.futures:
                 future.cancel()
 
 
@@ -87,7 +117,8 @@ class ProcessEvaluator(Evaluator):
         self._executor = ProcessPoolExecutor(workers, initializer=_install, initargs=(objective,))
 
     def losses(self, candidates: Matrix) -> Vector:
-        return _gather(_submit(self._executor, self._workers, None, candidates))
+        self.partial = np.full(len(candidates), np.nan)
+        return _Chunks(self._executor, self._workers, None, candidates).losses(self.partial)
 
     def close(self) -> None:
         self._executor.shutdown(cancel_futures=True)

@@ -14,6 +14,8 @@ from cones.types import Matrix, Vector
 
 __all__ = ["MapEvaluator"]
 
+Mapper = Callable[[Callable[[Any], float], Iterable[Any]], Iterable[float]]
+
 
 @dataclass(frozen=True)
 class _Row:
@@ -26,18 +28,23 @@ class _Row:
         return float(self.objective.losses(row, index)[0])
 
 
-@dataclass(frozen=True)
 class MapEvaluator(Evaluator):
     """Calls `mapper(function, candidates)`, one task per candidate."""
 
-    objective: Objective
-    mapper: Callable[[Callable[[Any], float], Iterable[Any]], Iterable[float]]
+    def __init__(self, objective: Objective, mapper: Mapper) -> None:
+        self._objective = objective
+        self._mapper = mapper
 
     def losses(self, candidates: Matrix) -> Vector:
         tasks = [(index, candidates[index : index + 1]) for index in range(len(candidates))]
-        losses = np.array(list(self.mapper(_Row(self.objective), tasks)), dtype=np.float64)
-        if losses.shape != (len(candidates),):
+        self.partial = np.full(len(candidates), np.nan)
+        count = 0
+        for loss in self._mapper(_Row(self._objective), tasks):
+            if count < len(tasks):
+                self.partial[count] = loss
+            count += 1
+        if count != len(tasks):
             raise InputError(
-                f"workers: expected the map-like callable to return {len(candidates)} losses, got shape {losses.shape}"
+                f"workers: expected the map-like callable to return {len(tasks)} losses, got {count} of them"
             )
-        return losses
+        return self.partial.copy()

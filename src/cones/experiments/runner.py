@@ -20,6 +20,7 @@ from cones.display import duration
 from cones.experiments.execute import execute
 from cones.experiments.records import Folder
 from cones.experiments.spec import Experiment, Run
+from cones.threads import core_count
 
 __all__ = ["Outcome", "run_experiment"]
 
@@ -65,7 +66,7 @@ def run_experiment(
     pending = [run for run in runs if not place.is_finished(run)]
     outcome = Outcome(skipped=len(runs) - len(pending))
     board = _Board(len(runs), outcome, sys.stderr if stream is None else stream)
-    slots = min(workers or len(os.sched_getaffinity(0)), max(len(pending), 1))
+    slots = min(workers or core_count(), max(len(pending), 1))
     context = multiprocessing.get_context("spawn")  # fresh processes, in which BLAS starts with one thread
     messages: Any = context.Queue()
     stop = context.Event()

@@ -135,6 +135,8 @@ def seed_from(rng: Rng) -> int:
         words = rng.generate_state(4)
     elif isinstance(rng, np.random.Generator):
         words = rng.integers(2**32, size=4, dtype=np.uint32)
-    else:
+    elif isinstance(rng, (int, np.integer)):
         return check_integer("rng", rng, 0)
+    else:
+        raise InputError(f"rng: expected an integer, a numpy Generator, a SeedSequence or None, got {rng!r}")
     return sum(int(word) << (32 * place) for place, word in enumerate(words))

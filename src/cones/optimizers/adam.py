@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cones.beliefs.spectral import Spectral
-from cones.checks import check_number, check_positive
-from cones.errors import InputError
-from cones.optimizers.optimizer import Change, Optimizer, mean_square
+from cones.checks import check_fraction, check_positive, store
+from cones.optimizers.optimizer import Change, Optimizer, checked_rates, mean_square
 from cones.refine.refinement import Direction
 from cones.types import Vector
 
@@ -56,16 +55,13 @@ class Adam(Optimizer[AdamMemory]):
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        check_positive("learning_rate", self.learning_rate)
-        if (
-            self.variance_learning_rate is not None
-            and check_number("variance_learning_rate", self.variance_learning_rate) < 0.0
-        ):
-            raise InputError(f"variance_learning_rate: expected at least 0, got {self.variance_learning_rate}")
-        for name in ("beta1", "beta2"):
-            if not 0.0 <= check_number(name, getattr(self, name)) < 1.0:
-                raise InputError(f"{name}: expected a number in [0, 1), got {getattr(self, name)}")
-        check_positive("epsilon", self.epsilon)
+        store(
+            self,
+            **checked_rates(self.learning_rate, self.variance_learning_rate),
+            beta1=check_fraction("beta1", self.beta1),
+            beta2=check_fraction("beta2", self.beta2),
+            epsilon=check_positive("epsilon", self.epsilon),
+        )
 
     def start(self, direction: Direction) -> AdamMemory:
         zeros = np.zeros_like(direction.mean)
@@ -79,7 +75,7 @@ class Adam(Optimizer[AdamMemory]):
         mean_second = self._second(memory.mean_second, direction.mean)
         shift = self._descent(self.learning_rate, mean_first, mean_second, count)
         matrix = direction.log_covariance
-        rate = self.learning_rate if self.variance_learning_rate is None else self.variance_learning_rate
+        rate = self.variance_learning_rate or 0.0
         covariance_first = None
         if memory.covariance_first is not None:
             covariance_first = self._first(memory.covariance_first, matrix.values)

@@ -19,6 +19,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from cones.beliefs.spectral import Spectral
+from cones.checks import check_non_negative, check_positive
 from cones.refine.refinement import Direction
 from cones.types import Vector
 
@@ -44,6 +45,16 @@ class Optimizer(ABC, Generic[Memory]):
     @abstractmethod
     def step(self, memory: Memory, direction: Direction) -> tuple[Change, Memory]:
         """The descent step along `direction` and the memory after it."""
+
+
+def checked_rates(learning_rate: float, variance_learning_rate: float | None) -> dict[str, float]:
+    """Both rates; that of the log-variance is the mean's if it is not given, and may be 0."""
+    rate = check_positive("learning_rate", learning_rate)
+    other = rate if variance_learning_rate is None else variance_learning_rate
+    return {
+        "learning_rate": rate,
+        "variance_learning_rate": check_non_negative("variance_learning_rate", other),
+    }
 
 
 def mean_square(matrix: Spectral) -> float:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cones.beliefs.spectral import Spectral
-from cones.checks import check_number, check_positive
-from cones.errors import InputError
-from cones.optimizers.optimizer import Change, Optimizer
+from cones.checks import check_fraction, store
+from cones.optimizers.optimizer import Change, Optimizer, checked_rates
 from cones.refine.refinement import Direction
 from cones.types import Vector
 
@@ -47,14 +46,11 @@ class SGD(Optimizer[SGDMemory]):
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        check_positive("learning_rate", self.learning_rate)
-        if (
-            self.variance_learning_rate is not None
-            and check_number("variance_learning_rate", self.variance_learning_rate) < 0.0
-        ):
-            raise InputError(f"variance_learning_rate: expected at least 0, got {self.variance_learning_rate}")
-        if not 0.0 <= check_number("momentum", self.momentum) < 1.0:
-            raise InputError(f"momentum: expected a number in [0, 1), got {self.momentum}")
+        store(
+            self,
+            **checked_rates(self.learning_rate, self.variance_learning_rate),
+            momentum=check_fraction("momentum", self.momentum),
+        )
 
     def start(self, direction: Direction) -> SGDMemory:
         matrix = direction.log_covariance
@@ -62,7 +58,7 @@ class SGD(Optimizer[SGDMemory]):
 
     def step(self, memory: SGDMemory, direction: Direction) -> tuple[Change, SGDMemory]:
         mean = self.momentum * memory.mean + direction.mean
-        rate = self.learning_rate if self.variance_learning_rate is None else self.variance_learning_rate
+        rate = self.variance_learning_rate or 0.0
         covariance = None
         if memory.covariance is not None:
             covariance = self.momentum * memory.covariance + direction.log_covariance.values

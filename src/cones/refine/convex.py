@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cones.beliefs.belief import Belief, FrameGradient
-from cones.checks import check_one_of, check_positive
+from cones.checks import check_one_of, store
 from cones.refine.refinement import Direction, Refinement
-from cones.solvers.step_problem import SOLVERS, solve_frame
+from cones.solvers.step_problem import SOLVERS, check_radius, solve_frame
 
 __all__ = ["Convex"]
 
@@ -25,8 +25,11 @@ class Convex(Refinement):
     solver: str = "dual"
 
     def __post_init__(self) -> None:
-        check_positive("radius", self.radius)
-        check_one_of("solver", self.solver, SOLVERS)
+        store(self, radius=check_radius(self.radius))
+        if check_one_of("solver", self.solver, SOLVERS) != "dual":
+            from cones.solvers.reference import check_available
+
+            check_available(self.solver)  # now, not after the first population was evaluated
 
     def refine(self, belief: Belief, gradient: FrameGradient) -> Direction:
         step = solve_frame(gradient, self.radius, self.solver)

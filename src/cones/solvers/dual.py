@@ -47,10 +47,12 @@ MAX_ITERATIONS = 200
 class DualPoint:
     """The maximiser of the Lagrangian at a multiplier, with what certifies it.
 
-    `mean_scale` is m / a. `multiplier`, `objective` and `gap` are in the units of the gradient.
+    m = (a / scale) / unit_multiplier, where the multiplier is scale * unit_multiplier: their product may
+    underflow. `multiplier`, `objective` and `gap` are in the units of the gradient.
     """
 
-    mean_scale: float
+    scale: float
+    unit_multiplier: float
     log_ratio: Vector
     multiplier: float
     kl: float
@@ -145,11 +147,11 @@ class _Lagrangian:
 def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
     """Solve the step problem for a mean part of length `norm_a` and eigenvalues `b`.
 
-    Only the length of the mean part matters for the multiplier; the step is m = mean_scale * a.
+    Only the length of the mean part matters for the multiplier; the step is m = a / multiplier.
     """
     scale = max(norm_a, float(b.max()), -float(b.min()))
     if scale == 0.0:
-        return DualPoint(0.0, np.zeros_like(b), 0.0, 0.0, 0.0, 0.0, 0, True)
+        return DualPoint(1.0, 1.0, np.zeros_like(b), 0.0, 0.0, 0.0, 0.0, 0, True)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         lagrangian = _Lagrangian(norm_a / scale, b / scale, radius)
         best, iterations, converged = _root(lagrangian, radius)
@@ -158,7 +160,8 @@ def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
             growth, log1m = lagrangian.covariance_step(math.exp(best.u), multiplier)
         gain = lagrangian.norm_a**2 / multiplier + 0.5 * float(lagrangian.b2 @ growth)
         return DualPoint(
-            mean_scale=1.0 / multiplier / scale,
+            scale=scale,
+            unit_multiplier=multiplier,
             log_ratio=-log1m,
             multiplier=multiplier * scale,
             kl=best.phi,

@@ -13,6 +13,7 @@ Full belief, a second-order cone, a semidefinite cone and exponential cones (log
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import warnings
@@ -27,14 +28,20 @@ from cones.errors import MissingExtraError
 from cones.solvers.dual import dual_value
 from cones.solvers.step_problem import FrameStep, StepStatus
 
-__all__ = ["mosek_licence", "solve_cone_program"]
+__all__ = ["check_available", "mosek_licence", "solve_cone_program"]
 
+TOLERANCE = 1e-4
+LICENCE = (
+    "put one there or set MOSEKLM_LICENSE_FILE (free for academic use from mosek.com), "
+    'or use solver="dual" or solver="clarabel", which need none'
+)
 ENGINES = {"cvxpy": "CLARABEL", "clarabel": "CLARABEL", "scs": "SCS", "mosek": "MOSEK"}
 
 
 def solve_cone_program(gradient: FrameGradient, radius: float, solver: str) -> FrameStep:
     """Solve the step problem as a cone program. Trouble inside the solver is a status, not an exception."""
-    cp = _import_cvxpy(ENGINES[solver])
+    check_available(solver)
+    cp: Any = importlib.import_module("cvxpy")
     a, spectral = gradient.mean, gradient.covariance
     eigenvalues = spectral.spectrum()
     n, scale = a.size, max(float(np.abs(a).max()), float(np.abs(eigenvalues).max()))
@@ -59,7 +66,9 @@ def solve_cone_program(gradient: FrameGradient, radius: float, solver: str) -> F
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says it
             problem.solve(solver=ENGINES[solver])
-    except cp.SolverError:
+    except Exception as error:  # engines raise errors of their own kinds
+        if solver == "mosek" and "licen" in str(error).lower():
+            raise MissingExtraError(f'solver: "mosek" has no valid licence ({error}); {LICENCE}') from error
         return _unmoved(gradient, StepStatus.FAILED)
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or r.value is None or m.value is None:
         return _unmoved(gradient, StepStatus.FAILED)
@@ -71,15 +80,18 @@ def solve_cone_program(gradient: FrameGradient, radius: float, solver: str) -> F
     multiplier = 2.0 * float(np.squeeze(ball.dual_value))
     value = float(objective.value)
     bound = dual_value(float(np.linalg.norm(a)), eigenvalues / scale, radius, multiplier)
+    kl = 0.5 * float(np.sum(np.square(m.value)) + (np.expm1(logs) - logs).sum())
+    # What a solver says of itself is not always so: judge what it returned.
+    feasible, optimal = kl <= radius**2 * (1.0 + TOLERANCE), abs(bound - value) <= TOLERANCE * abs(value)
     return FrameStep(
         mean=np.asarray(m.value),
         log_ratio=log_ratio,
-        kl=0.5 * float(np.sum(np.square(m.value)) + (np.expm1(logs) - logs).sum()),
+        kl=kl,
         multiplier=multiplier * scale,
         objective=value * scale,
         gap=(bound - value) * scale,
         iterations=int(problem.solver_stats.num_iters or 0),
-        status=StepStatus.OPTIMAL if problem.status == cp.OPTIMAL else StepStatus.INACCURATE,
+        status=StepStatus.OPTIMAL if feasible and optimal else StepStatus.INACCURATE,
     )
 
 
@@ -105,29 +117,23 @@ def _unmoved(gradient: FrameGradient, status: StepStatus) -> FrameStep:
     )
 
 
-def _import_cvxpy(engine: str) -> Any:
-    module = engine.lower()
-    for name in ("cvxpy", module):
+def check_available(solver: str) -> None:
+    """Raise if a cone solver, or its licence, is missing."""
+    for name in ("cvxpy", ENGINES[solver].lower()):
         if importlib.util.find_spec(name) is None:
             extra = "mosek" if name == "mosek" else "cvxpy"
             raise MissingExtraError(
-                f'solver: "{module}" needs the package {name}, which is not installed; '
+                f'solver: "{solver}" needs the package {name}, which is not installed; '
                 f"run: pip install 'cones[{extra}]', or use solver=\"dual\", which needs nothing"
             )
-    if engine == "MOSEK":
-        licence, found = mosek_licence()
+    if solver == "mosek":
+        places, found = mosek_licence()
         if not found:
-            raise MissingExtraError(
-                f'solver: "mosek" needs a MOSEK licence, and there is none at {licence}; put one there or set '
-                "MOSEKLM_LICENSE_FILE (free for academic use from mosek.com), "
-                'or use solver="dual" or solver="clarabel", which need none'
-            )
-    import cvxpy
-
-    return cvxpy
+            raise MissingExtraError(f'solver: "mosek" needs a MOSEK licence, and there is none at {places}; {LICENCE}')
 
 
 def mosek_licence() -> tuple[str, bool]:
     """Where MOSEK looks for its licence, and whether there is one. MOSEK itself says so only while it solves."""
-    place = os.environ.get("MOSEKLM_LICENSE_FILE", str(Path("~/mosek/mosek.lic").expanduser()))
-    return place, "@" in place or Path(place).expanduser().exists()  # port@host is a licence server
+    places = os.environ.get("MOSEKLM_LICENSE_FILE", str(Path("~/mosek/mosek.lic").expanduser()))
+    # A list of files; port@host is a licence server.
+    return places, any("@" in place or Path(place).expanduser().exists() for place in places.split(os.pathsep))

@@ -19,10 +19,11 @@ import numpy as np
 from cones.beliefs.belief import Belief, FrameGradient, Gradient
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_array, check_one_of, check_positive
+from cones.errors import InputError
 from cones.solvers.dual import solve_dual
 from cones.types import Vector
 
-__all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "solve_frame", "solve_step"]
+__all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "check_radius", "solve_frame", "solve_step"]
 
 B = TypeVar("B", bound=Belief)
 
@@ -34,7 +35,7 @@ class StepStatus(Enum):
 
     OPTIMAL = "optimal: the duality gap certifies the step"
     ZERO_GRADIENT = "the gradient is zero: the step is zero"
-    INACCURATE = "the solver stopped early: the step is feasible, the gap says how far it is from optimal"
+    INACCURATE = "the solver stopped early: kl and gap say how far the step is from feasible and from optimal"
     FAILED = "the solver found no step: the belief is unchanged"
 
     @property
@@ -61,8 +62,8 @@ class Step(Generic[B]):
     """The solution of the step problem.
 
     Attributes:
-        belief: the new belief, on the boundary of the ball.
-        kl: KL(new || old), at most radius^2.
+        belief: the new belief; for a gradient that is not zero it lies on the boundary of the ball.
+        kl: KL(new || old). The dual never exceeds radius^2, a cone solver may by its tolerance.
         multiplier: the Lagrange multiplier of the ball, lambda.
         objective: the linearised gain, <gradient, change>.
         gap: the duality gap, an upper bound on how much more any belief in the ball could gain.
@@ -102,7 +103,11 @@ def solve_step(belief: B, gradient: Gradient, radius: float, solver: str = "dual
         >>> step.status.name, round(step.kl, 6)
         ('OPTIMAL', 1.0)
     """
-    radius = check_positive("radius", radius)
+    if not isinstance(belief, Belief):
+        raise InputError(f"belief: expected a DiagonalGaussian or a FullGaussian, got {type(belief).__name__}")
+    if not isinstance(gradient, Gradient):
+        raise InputError(f"gradient: expected a cones.Gradient, got {type(gradient).__name__}")
+    radius = check_radius(radius)
     mean = check_array("gradient.mean", gradient.mean)
     covariance = check_array("gradient.covariance", gradient.covariance)
     # The step does not depend on the scale of the gradient; divided by it, nothing can overflow.
@@ -136,7 +141,7 @@ def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") ->
     else:
         status = StepStatus.OPTIMAL if point.converged else StepStatus.INACCURATE
     return FrameStep(
-        mean=point.mean_scale * gradient.mean,
+        mean=gradient.mean / point.scale / point.unit_multiplier,
         log_ratio=gradient.covariance.with_spectrum(point.log_ratio),
         kl=point.kl,
         multiplier=point.multiplier,
@@ -145,6 +150,14 @@ def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") ->
         iterations=point.iterations,
         status=status,
     )
+
+
+def check_radius(radius: float) -> float:
+    """A radius whose square is an ordinary number."""
+    number = check_positive("radius", radius)
+    if not 1e-100 <= number <= 1e100:
+        raise InputError(f"radius: expected a number between 1e-100 and 1e100, got {number}")
+    return number
 
 
 def _largest(array: Vector) -> float:
