@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +12,9 @@ __all__ = ["environment", "side_by_side", "table", "verdict"]
 
 
 def side_by_side(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Median seconds of each call. The calls take turns, so that a busy moment of the machine hits all alike."""
+    """Seconds of each call when nothing disturbs it: the least of many. The calls take turns, so that a busy
+    machine is unfair to none.
+    """
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()  # warm up
@@ -22,7 +23,7 @@ def side_by_side(calls: Sequence[Callable[[], object]], rounds: int) -> list[flo
             begin = time.perf_counter()
             call()
             record.append(time.perf_counter() - begin)
-    return [statistics.median(record) for record in times]
+    return [min(record) for record in times]
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

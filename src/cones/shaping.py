@@ -21,7 +21,9 @@ def _ranks(losses: Vector) -> Vector:
     order = np.argsort(losses)
     ordered = losses[order]
     ranks = np.arange(losses.size, dtype=np.float64)
-    differs = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
+    differs = ordered[1:] != ordered[:-1]
+    if np.isnan(ordered[-1]):  # NaNs, which differ from each other, are last
+        differs &= ~np.isnan(ordered[:-1])
     if not differs.all():
         groups = np.concatenate([[0], np.cumsum(differs)])
         ranks = (np.bincount(groups, ranks) / np.bincount(groups))[groups]

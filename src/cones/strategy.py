@@ -121,7 +121,7 @@ class Strategy(ABC):
             mean_loss, deviation = (finite.mean(), finite.std()) if finite.size else (math.nan, math.nan)
         if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and bool(np.isfinite(move.belief.mean).all())):
             move, fault = self._unmoved(), DIVERGED.name
-        best = int(np.where(failed, np.inf, losses).argmin())
+        best = int(np.where(failed, np.inf, losses).argmin() if failed.any() else losses.argmin())
         improved = losses[best] < state.best_fun
         new = replace(
             state,
