@@ -6,13 +6,13 @@ import html
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cones.display import duration
 from cones.experiments.figures import FIGURES, colour_of, wants_log
 from cones.experiments.records import write_atomically
 from cones.experiments.summary import Summary, plus_minus
@@ -24,14 +24,17 @@ MOST_POINTS = 300
 
 
 def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float] | None = None) -> Path:
-    """Write the report of a summary; `paper_minutes` are the paper's run times per seed by method."""
+    """Write the report of a summary, and its tables as Markdown beside it.
+
+    `paper_minutes` are the run times per seed that the paper gives, by method.
+    """
     page = files("cones.experiments").joinpath("report.html").read_text()
     title = summary.experiment.get("title") or summary.experiment["name"]
     parts = {
         "TITLE": html.escape(title),
         "DATA": json.dumps(_data(summary)).replace("</", "<\\/"),
-        "LOSSES": _loss_table(summary),
-        "TIMES": _time_table(summary, paper_minutes),
+        "LOSSES": _loss_table(summary).as_html(),
+        "TIMES": _time_table(summary, paper_minutes).as_html(),
         "NOTES": _notes(summary),
         "SPECIFICATION": html.escape(json.dumps(summary.experiment, indent=2)),
         "ENVIRONMENT": html.escape(json.dumps(summary.environments, indent=2)),
@@ -39,6 +42,8 @@ def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float
     for name, part in parts.items():
         page = page.replace(f"<!--{name}-->", part)
     write_atomically(path, page.encode())
+    tables = [_loss_table(summary).as_markdown(), _time_table(summary, paper_minutes).as_markdown()]
+    write_atomically(path.with_name("tables.md"), "\n".join(tables).encode())
     return path
 
 
@@ -70,22 +75,44 @@ def _numbers(values: Vector) -> list[float | None]:
     return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values]
 
 
-def _loss_table(summary: Summary) -> str:
-    rows = []
+@dataclass(frozen=True)
+class _Table:
+    head: list[str]
+    rows: list[list[str]]
+    best: list[bool]  # the rows to mark
+
+    def as_html(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.head)
+        rows = [
+            f"<tr{' class=best' if best else ''}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row, best in zip(self.rows, self.best, strict=True)
+        ]
+        return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+    def as_markdown(self) -> str:
+        lines = [self.head, ["---"] * len(self.head)]
+        for row, best in zip(self.rows, self.best, strict=True):
+            lines.append([f"**{cell}**" if best else cell for cell in row])
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _loss_table(summary: Summary) -> _Table:
+    head = ["problem", "method", "seeds", "evaluations", "mean loss", "loss at the mean", "step of the mean"]
+    rows, best = [], []
     for problem in summary.problems:
         groups = summary.of(problem)
-        ends = [group.at_end("mean_loss")[0] for group in groups]
+        # Methods are compared at the same number of evaluations only.
+        most = max(group.evaluations for group in groups)
+        ends = [group.at_end("mean_loss")[0] if group.evaluations > 0.99 * most else math.inf for group in groups]
         for group, end in zip(groups, ends, strict=True):
-            best = ' class="best"' if end == min(ends) else ""
-            cells = [problem, group.method, str(len(group.records)), f"{group.evaluations:,}"]
             numbers = [plus_minus(*group.at_end(column)) for column in ("mean_loss", "loss_at_mean", "step")]
-            rows.append(f"<tr{best}>" + "".join(f"<td>{html.escape(c)}</td>" for c in (*cells, *numbers)) + "</tr>")
-    head = ("problem", "method", "seeds", "evaluations", "mean loss", "loss at the mean", "step of the mean")
-    return _table(head, rows)
+            rows.append([problem, group.method, str(len(group.records)), f"{group.evaluations:,}", *numbers])
+            best.append(end == min(ends))
+    return _Table(head, rows, best)
 
 
-def _time_table(summary: Summary, paper_minutes: Mapping[str, float] | None) -> str:
-    head = ["method", "seconds per run", "of which optimizer", "ms per 100 evaluations", "over ES"]
+def _time_table(summary: Summary, paper_minutes: Mapping[str, float] | None) -> _Table:
+    head = ["method", "runs", "seconds per run", "of which optimizer", "seconds per 100 000 evaluations", "over ES"]
     if paper_minutes:
         head += ["paper, per run", "paper, over ES"]
     by_method = {name: [g for g in summary.groups if g.method == name] for name in summary.methods}
@@ -95,23 +122,19 @@ def _time_table(summary: Summary, paper_minutes: Mapping[str, float] | None) -> 
         records = [record for group in groups for record in group.records]
         seconds = np.array([record.seconds for record in records])
         own = np.array([record.columns["optimizer_seconds"].sum() for record in records])
-        cells = [
+        row = [
             name,
+            str(len(records)),
             plus_minus(float(seconds.mean()), float(seconds.std())),
             f"{100.0 * own.sum() / seconds.sum():.0f}%",
-            f"{1e5 * cost[name]:.2f}",
-            f"{cost[name] / cost['ES']:.2f}" if "ES" in cost else "-",
+            f"{1e5 * cost[name]:.3g}",
+            f"{cost[name] / cost['ES']:.3g}" if "ES" in cost else "-",
         ]
         if paper_minutes:
             minutes = paper_minutes.get(name)
-            cells += [duration(60.0 * minutes), f"{minutes / paper_minutes['ES']:g}"] if minutes else ["-", "-"]
-        rows.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    return _table(head, rows)
-
-
-def _table(head: Any, rows: list[str]) -> str:
-    cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    return f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+            row += [f"{minutes:g} min", f"{minutes / paper_minutes['ES']:g}"] if minutes else ["-", "-"]
+        rows.append(row)
+    return _Table(head, rows, [False] * len(rows))
 
 
 def _notes(summary: Summary) -> str:
