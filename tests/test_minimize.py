@@ -121,18 +121,21 @@ class TestCallback:
 
 
 class TestFailures:
-    def test_exception_carries_the_candidate_the_iteration_and_the_result(self) -> None:
-        calls = 0
+    @staticmethod
+    def crashing():
+        """A loss whose 26th evaluation fails."""
+        calls = iter(range(1, 1000))
 
         def fun(x: np.ndarray) -> float:
-            nonlocal calls
-            calls += 1
-            if calls == 26:
+            if next(calls) == 26:
                 raise RuntimeError("simulator crashed")
             return sphere(x)
 
+        return fun
+
+    def test_exception_carries_the_candidate_the_iteration_and_the_result(self) -> None:
         with pytest.raises(RuntimeError, match="simulator crashed") as caught:
-            cones.minimize(fun, [3.0, 3.0], popsize=10, rng=0)
+            cones.minimize(self.crashing(), [3.0, 3.0], popsize=10, rng=0)
         notes = "\n".join(caught.value.__notes__)
         assert "candidate 5" in notes
         assert "iteration 2, after 20 evaluations" in notes
@@ -141,17 +144,8 @@ class TestFailures:
 
     def test_exception_leaves_a_checkpoint_to_go_on_from(self, tmp_path) -> None:
         path = tmp_path / "run.ckpt"
-        calls = 0
-
-        def fun(x: np.ndarray) -> float:
-            nonlocal calls
-            calls += 1
-            if calls == 26:
-                raise RuntimeError("simulator crashed")
-            return sphere(x)
-
         with pytest.raises(RuntimeError):
-            cones.minimize(fun, [3.0, 3.0], popsize=10, rng=0, maxiter=6, checkpoint=path)
+            cones.minimize(self.crashing(), [3.0, 3.0], popsize=10, rng=0, maxiter=6, checkpoint=path)
         resumed = cones.resume(path, sphere)
         straight = cones.minimize(sphere, [3.0, 3.0], popsize=10, rng=0, maxiter=6)
         np.testing.assert_array_equal(resumed.belief.mean, straight.belief.mean)
@@ -202,6 +196,7 @@ def slow(x: np.ndarray) -> float:
         ({"checkpoint_every": 5}, "checkpoint_every: expected together with checkpoint"),
         ({"checkpoint_every": 0, "checkpoint": "x"}, "checkpoint_every: expected at least 1, got 0"),
         ({"fun": 3}, "fun: expected a callable, got int"),
+        ({"checkpoint": 5}, "checkpoint: expected a path, got 5"),
         ({"callback": 5}, "callback: expected a callable, got int"),
     ],
 )

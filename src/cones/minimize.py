@@ -85,6 +85,8 @@ def minimize(
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     strategy = make(x0, sigma0, **settings)
+    if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
+        raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
     if checkpoint is not None and os.path.exists(checkpoint):
         raise InputError(
             f"checkpoint: {checkpoint} exists; go on from it with cones.resume, or move it away to start anew"

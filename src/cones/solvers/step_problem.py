@@ -43,12 +43,10 @@ class StepStatus(Enum):
         return self is not StepStatus.FAILED
 
 
-@dataclass(frozen=True)
-class FrameStep:
-    """A step in the frame: the mean moves by m, the covariance becomes L exp(log_ratio) L^T."""
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a solver found, besides the step itself."""
 
-    mean: Vector
-    log_ratio: Spectral
     kl: float
     multiplier: float
     objective: float
@@ -57,8 +55,16 @@ class FrameStep:
     status: StepStatus
 
 
-@dataclass(frozen=True)
-class Step(Generic[B]):
+@dataclass(frozen=True, kw_only=True)
+class FrameStep(Certificate):
+    """A step in the frame: the mean moves by m, the covariance becomes L exp(log_ratio) L^T."""
+
+    mean: Vector
+    log_ratio: Spectral
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Certificate, Generic[B]):
     """The solution of the step problem.
 
     Attributes:
@@ -72,12 +78,6 @@ class Step(Generic[B]):
     """
 
     belief: B
-    kl: float
-    multiplier: float
-    objective: float
-    gap: float
-    iterations: int
-    status: StepStatus
 
 
 def solve_step(belief: B, gradient: Gradient, radius: float, solver: str = "dual") -> Step[B]:
