@@ -14,6 +14,7 @@ from cones.types import Matrix, Vector
 
 __all__ = [
     "check_array",
+    "check_bool",
     "check_finite",
     "check_fraction",
     "check_integer",
@@ -101,6 +102,12 @@ def check_positive(name: str, value: Any) -> float:
     if number <= 0.0:
         raise InputError(f"{name}: expected a positive number, got {number}")
     return number
+
+
+def check_bool(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name}: expected True or False, got {_brief(value)}")
+    return bool(value)
 
 
 def check_non_negative(name: str, value: Any) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from cones.baselines import CMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box, box_from, initial_deviations
-from cones.checks import check_integer, check_one_of, check_vector
+from cones.checks import check_bool, check_integer, check_one_of, check_vector
 from cones.errors import InputError
 from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
 from cones.optimizers import Adam, Optimizer
@@ -135,7 +135,7 @@ def _compose(
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
-    noise = (AntitheticNoise if antithetic else IndependentNoise)(seed_from(rng), popsize)
+    noise = (AntitheticNoise if check_bool("antithetic", antithetic) else IndependentNoise)(seed_from(rng), popsize)
     return Pipeline(
         method=method,
         state=State(start),

@@ -33,6 +33,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "def rows(X):\n    return (X**2).sum(axis=1)\n"
         "def broken(x):\n    raise ValueError('no simulator')\n"
         "def nan(x):\n    return float('nan')\n"
+        "def wants_two(x, y):\n    return 0.0\n"
     )
 
 
@@ -123,6 +124,31 @@ class TestMinimizeFunction:
         assert run(*common, "--maxiter", "9", "--checkpoint", "run.ckpt", "--resume") == 0
         assert result_of(capsys) == straight
 
+    def test_negative_numbers_and_long_starts(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert (
+            run("minimize", "losses:sphere", "--x0", "-1,2", "--bounds", "-1e3", "1e3", "--ftarget", "-1e-3", *SMALL)
+            == 0
+        )
+        assert len(result_of(capsys)["x"]) == 2
+        assert run("minimize", "losses:sphere", "--x0", ",".join(["-1.234567"] * 60), *SMALL) == 0
+        assert len(result_of(capsys)["x"]) == 60
+
+    def test_resume_refuses_what_contradicts_the_checkpoint(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:sphere", "--dim", "2", "--checkpoint", "run.ckpt", *SMALL) == 0
+        for flags, message in (
+            (("--dim", "7"), "has 2 dimensions, got 7"),
+            (("--dim", "2", "--method", "es"), "is a run of CoNES, got --method es"),
+            (("--x0", "1,2,3"), "has 2 dimensions, got 3"),
+        ):
+            assert run("minimize", "losses:sphere", *flags, "--checkpoint", "run.ckpt", "--resume", *SMALL) == 2
+            assert message in capsys.readouterr().err
+
+    def test_errors_of_the_function_are_not_taken_for_bad_input(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:wants_two", "--dim", "2", *SMALL) == 1
+        error = capsys.readouterr().err
+        assert "TypeError" in error
+        assert "candidate 0" in error
+
     def test_an_exception_is_one_line_unless_debug(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:broken", "--dim", "2", *SMALL) == 1
         error = capsys.readouterr().err
@@ -162,6 +188,8 @@ class TestMinimizeCommand:
             ("import sys; sys.exit('diverged at t = 3')", "exit code 1: diverged at t = 3"),
             ("print('hello')", "its last line of output is no number: 'hello'"),
             ("pass", "its last line of output is no number: ''"),
+            ("print('nan')", "it printed nan"),
+            ("import subprocess; subprocess.Popen(['sleep', '8'], start_new_session=True); print(1)", "longer than"),
             ("import time; time.sleep(60)", "it took longer than the timeout of 0.5 s"),
         ],
     )
@@ -212,6 +240,21 @@ class TestMinimizeCommand:
             with pytest.raises(ProcessLookupError):
                 os.kill(int(path.name.removeprefix("pid-")), 0)
 
+    def test_being_told_to_end_ends_the_programs(self, tmp_path: Path) -> None:
+        command = program("import os, time\nopen(f'pid-{os.getpid()}', 'w').close()\ntime.sleep(600)")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cones", "minimize", "--command", command, "--dim", "2", "--workers", "2"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 30.0
+        while len(list(tmp_path.glob("pid-*"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(timeout=60) == 130
+        for path in tmp_path.glob("pid-*"):
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(path.name.removeprefix("pid-")), 0)
+
     def test_objective_by_itself(self) -> None:
         objective = CommandObjective(f"{sys.executable} -c 'import sys; print(len(sys.stdin.read()))'")
         assert objective([1.0, 2.0]) == len("[1.0, 2.0]")
@@ -234,7 +277,22 @@ class TestMinimizeCommand:
         (["minimize", "losses:sphere", "--dim", "2", "--resume"], "--resume: expected together with --checkpoint"),
         (["minimize", "losses:sphere", "--dim", "2", "--timeout", "3"], "--timeout: expected together with --command"),
         (["minimize", "losses:sphere", "--dim", "2", "--workers", "0"], "--workers: expected at least 1, got 0"),
-        (["minimize", "losses:sphere", "--dim", "2", "--method", "nes", "--radius", "3"], "'radius'"),
+        (
+            ["minimize", "losses:sphere", "--dim", "2", "--method", "nes", "--radius", "3"],
+            "--radius: expected with another",
+        ),
+        (
+            ["minimize", "losses:sphere", "--dim", "2", "--method", "cma", "--learning-rate", "1"],
+            "--learning-rate: expected",
+        ),
+        (
+            ["minimize", "losses:sphere", "--dim", "2", "--learning-rate", "0"],
+            "learning_rate: expected a positive number",
+        ),
+        (["minimize", "losses:sphere", "--dim", "2", "--out", "nowhere/x.json"], "--out: no folder"),
+        (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "--resume goes on from it"),
+        (["minimize", "losses.py:sphere", "--dim", "2"], "expected MODULE:FUNCTION"),
+        (["minimize", ":sphere", "--dim", "2"], "expected MODULE:FUNCTION"),
         (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no program './nothing' that can be executed"),
         (["minimize", "--command", "", "--dim", "2"], "--command: expected a program"),
         (["minimize", "--command", "'", "--dim", "2"], "--command: No closing quotation"),
@@ -251,6 +309,14 @@ def test_mistakes_are_one_line_and_exit_code_2(
     assert message in error[-1]
     assert error[-1].startswith("cones: ")
     assert not any("Traceback" in line for line in error)
+
+
+@pytest.mark.parametrize("arguments", [["minimise"], ["minimize", "losses:sphere", "--method", "gd"], ["run"]])
+def test_mistakes_in_the_command_itself_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
 class TestExperiments:

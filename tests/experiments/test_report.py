@@ -86,13 +86,43 @@ def test_report_is_self_contained(summary: Summary, tmp_path: Path) -> None:
     assert line["mean"][-1] == pytest.approx(group.at_end("mean_loss")[0], rel=1e-5)
 
 
+def test_labels_cannot_break_the_page_the_tables_or_the_figures(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    labels = ["<!--<script>", "<!--LOSSES--> a|b", r"$\\frac{$ _x"]
+    experiment = experiment_from(
+        {
+            "name": "odd",
+            "title": "</script><script>alert(1)</script>",
+            "maxfev": 40,
+            "start": {"mean": 1e9, "sigma": 1e-3},
+            "problems": [{"problem": "sphere", "dim": 2}],
+            "methods": [{"method": "es", "popsize": 20, "label": label} for label in labels],
+        }
+    )
+    folder.claim(experiment)
+    for run in experiment.runs():
+        execute(run, folder)
+    summary = summarise(folder)
+    assert len(draw_figures(summary, tmp_path / "figures")) == 4
+    page = write_report(summary, tmp_path / "report.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
+    assert [method["name"] for method in data["methods"]] == labels
+    assert page.count("<script") == 2
+    assert r"a\|b" in (tmp_path / "tables.md").read_text()
+    if BROWSER is not None:
+        out = probe(tmp_path / "report.html", 1000)
+        assert out["charts"] == 2
+        assert out["before"] == 6
+
+
 PROBE = """
 <script>
 window.addEventListener("error", e => { document.title = "ERROR " + e.message; });
 window.addEventListener("load", () => {
   const curves = () => document.querySelectorAll("polyline.curve").length;
   const out = {before: curves(), charts: document.querySelectorAll("figure svg").length};
-  const button = [...document.querySelectorAll("nav button")].find(b => b.textContent === "NES");
+  const buttons = [...document.querySelectorAll("nav button")];
+  const button = buttons.find(b => b.textContent === "NES") || buttons[0];
   button.click();
   out.hidden = curves();
   out.left = [...new Set([...document.querySelectorAll("polyline.curve")].map(p => p.dataset.method))].sort().join();
@@ -112,17 +142,15 @@ window.addEventListener("load", () => {
 """
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-@pytest.mark.parametrize("width", [1200, 500])
-def test_report_in_a_browser(summary: Summary, tmp_path: Path, width: int) -> None:
-    path = write_report(summary, tmp_path / "report.html")
-    probed = tmp_path / "probed.html"
+def probe(path: Path, width: int) -> dict:
+    """Open a report in the browser and look at what it shows."""
+    probed = path.with_name("probed.html")
     probed.write_text(path.read_text().replace("</head>", PROBE + "</head>"))
     done = subprocess.run(
         [
             *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
             *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-            *(f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1000"),
+            *(f"--user-data-dir={path.parent / 'profile'}", f"--window-size={width},1000"),
             *("--enable-logging=stderr", "--v=0", "--virtual-time-budget=5000", "--dump-dom", probed.as_uri()),
         ],
         capture_output=True,
@@ -132,7 +160,13 @@ def test_report_in_a_browser(summary: Summary, tmp_path: Path, width: int) -> No
     )
     assert "CONSOLE" not in done.stderr
     assert "<title>ERROR" not in done.stdout
-    out = json.loads(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S).group(1))
+    return json.loads(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S).group(1))
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+@pytest.mark.parametrize("width", [1200, 500])
+def test_report_in_a_browser(summary: Summary, tmp_path: Path, width: int) -> None:
+    out = probe(write_report(summary, tmp_path / "report.html"), width)
     assert (out["charts"], out["before"], out["hidden"], out["shown"]) == (4, 12, 8, 12)
     assert out["left"] == "CoNES,ES"
     assert out["pressed"] == "false"

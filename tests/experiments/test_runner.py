@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -98,11 +99,58 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert not broken.checkpoint_path(run).exists()
 
 
-def test_half_a_checkpoint_starts_the_run_again(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_read_is_kept_and_named(tmp_path: Path) -> None:
     run, folder = small().runs()[0], Folder(tmp_path)
     folder.claim(small())
     folder.checkpoint_path(run).write_bytes(b"half a file")
-    assert execute(run, folder)
+    outcome = run_experiment(small(), tmp_path, stream=io.StringIO())
+    assert "delete the file to start this run anew" in outcome.failed[run.name]
+    assert folder.checkpoint_path(run).read_bytes() == b"half a file"
+
+
+def test_one_runner_at_a_time(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    with folder.locked(), pytest.raises(InputError, match="another runner is at work in this folder"):
+        run_experiment(small(), tmp_path, stream=io.StringIO())
+    assert run_experiment(small(), tmp_path, stream=io.StringIO()).finished == 4
+
+
+def test_records_are_json_that_anything_can_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.claim(small())
+    run = small().runs()[0]  # ES: its multiplier is NaN
+    execute(run, folder)
+    text = gzip.decompress(folder.record_path(run).read_bytes()).decode()
+    data = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert set(data["columns"]["multiplier"]) == {None}
+    assert np.isnan(read_record(folder.record_path(run)).columns["multiplier"]).all()
+    assert data["columns"]["evaluations"][-1] == 200
+
+
+def test_a_record_of_another_specification_is_not_reported(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.claim(small())
+    run = small().runs()[0]
+    execute(run, folder)
+    data = json.loads(gzip.decompress(folder.record_path(run).read_bytes()))
+    data["run"]["maxfev"] = 7
+    folder.record_path(run).write_bytes(gzip.compress(json.dumps(data).encode()))
+    with pytest.raises(InputError, match="holds a record of another specification"):
+        summarise(folder)
+
+
+def test_a_folder_without_records_can_be_claimed_again(tmp_path: Path) -> None:
+    Folder(tmp_path).claim(small())
+    Folder(tmp_path).claim(small(maxfev=400))
+    assert Folder(tmp_path).experiment()["methods"][0]["maxfev"] == 400
+
+
+def test_early_ends_are_labelled(tmp_path: Path) -> None:
+    experiment = small(methods=[{"method": "es", "popsize": 20, "ftarget": 1e9}], seeds=1)
+    folder = Folder(tmp_path)
+    folder.claim(experiment)
+    execute(experiment.runs()[0], folder)
+    assert summarise(folder).groups[0].label == "ended by ftarget at 20 of 200 evaluations"
 
 
 def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path, monkeypatch) -> None:

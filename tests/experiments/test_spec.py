@@ -9,7 +9,7 @@ import pytest
 
 import cones
 from cones import InputError
-from cones.experiments.spec import experiment_from, read_experiment
+from cones.experiments.spec import Experiment, experiment_from, read_experiment
 
 GOOD: dict[str, Any] = {
     "name": "small",
@@ -31,7 +31,7 @@ def test_runs_are_all_combinations_with_the_first_seeds_first() -> None:
     assert [run.seed for run in runs if run.method.label == "CMA"] == [7, 7]
     assert [run.seed for run in runs if run.method.label == "CoNES"] == [0, 0, 1, 1]
     assert runs[0].name == "sphere-4-d-cones-seed-0"
-    assert runs[3].name == "sphere-+3-rotated-4-d-cones-seed-0"
+    assert runs[3].name == "sphere-+3-rotated-1-4-d-cones-seed-0"
 
 
 def test_settings_reach_the_strategy() -> None:
@@ -44,11 +44,12 @@ def test_settings_reach_the_strategy() -> None:
     assert {c.name for c in by_label["CoNES"].criteria} == {"maxfev"}
 
 
-def test_digest_is_that_of_the_specification() -> None:
+def test_specification_is_the_experiment() -> None:
+    experiment = experiment_from(GOOD)
+    assert Experiment.from_specification(experiment.specification()) == experiment
     other = deepcopy(GOOD)
-    assert experiment_from(other).digest() == experiment_from(GOOD).digest()
     other["methods"][0]["radius"] = 3.0
-    assert experiment_from(other).digest() != experiment_from(GOOD).digest()
+    assert experiment_from(other).specification() != experiment.specification()
 
 
 @pytest.mark.parametrize("name", ["functions", "functions-quick"])
@@ -86,15 +87,30 @@ def change(*path: Any, value: Any) -> dict[str, Any]:
         (change("problems", 0, "problem", value="spere"), r"problems\[0\].problem: expected one of 'sphere'"),
         (change("methods", 0, "method", value="cone"), r"methods\[0\].method: expected one of 'es'"),
         (change("maxfev", value=-5), "maxfev: expected at least 1, got -5"),
-        (change("methods", 2, "maxfev", value=3), "maxfev: expected at least popsize = 6, got 3"),
+        (change("methods", 2, "maxfev", value=3), "maxfev: expected at least popsize = 8, got 3"),
         (change("seeds", value=0), "seeds: expected at least 1, got 0"),
         (change("seeds", value=[1, 1]), "seeds: expected different seeds"),
         (change("problems", value=[]), r"problems: expected at least one \[\[problems\]\] table"),
         (change("problems", 0, "dim", value="many"), r"problems\[0\].dim: expected an integer, got 'many'"),
         (change("methods", 1, "label", value="CoNES"), "methods: expected a label for each"),
         (change("methods", 0, "radius", value=-1.0), "radius: expected a positive number, got -1.0"),
-        (change("methods", 0, "momentum", value=0.9), "momentum"),
         (change("methods", 0, "optimizer", value="lion"), "optimizer: expected one of 'adam', 'sgd'"),
+        (change("methods", 0, "momentum", value=0.9), r'methods\[0\].momentum: expected with optimizer = "sgd" only'),
+        (
+            change("methods", 0, "antithetic", value="false"),
+            r"methods\[0\].antithetic: expected True or False, got 'false'",
+        ),
+        (change("methods", 2, "diagonal", value="no"), r"methods\[2\].diagonal: expected True or False"),
+        (change("methods", 2, "options", value=3), r"methods\[2\].options: expected a mapping"),
+        (change("methods", 0, value=3), r"methods\[0\]: expected a table, got 3"),
+        (change("methods", 1, "label", value="cones"), "methods: expected a label for each"),
+        (change("methods", 1, "label", value="CoNES!"), "expected runs with different names"),
+        (change("problems", 1, value={"problem": "sphere", "dim": 4}), "expected runs with different names"),
+        (
+            change("problems", 1, value={"problem": "lunacek", "dim": 1}),
+            r"problems\[1\].dim: expected at least 2, got 1",
+        ),
+        (change("name", value=".."), "name: expected letters, digits"),
         (change("start", value=3), "start: expected a table, got 3"),
         (change("start", value={"sigma": 0.0}), "start.sigma: expected a positive number"),
         ({"name": "x"}, "maxfev: expected this key, and it is missing"),

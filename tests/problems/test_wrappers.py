@@ -14,6 +14,7 @@ def test_optimum_moves_with_the_problem(name: str) -> None:
 def test_shift() -> None:
     assert Shifted(Sphere(2), 3.0).name == "sphere+3"
     assert Shifted(Sphere(2), 3.0)([4.0, 5.0]) == 5.0
+    assert Shifted(Sphere(2), [3.0, -1.0]).domain == (-6.0, 8.0)
     with pytest.raises(InputError, match=r"shift: expected shape \(2,\), got shape \(3,\)"):
         Shifted(Sphere(2), [1.0, 2.0, 3.0])
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from cones.beliefs import DiagonalGaussian
 from cones.bounds import box_from, initial_deviations
-from cones.checks import check_integer, check_vector
+from cones.checks import check_bool, check_integer, check_vector
 from cones.errors import InputError, MissingExtraError
 from cones.noise import Rng, seed_from
 from cones.progress import State
@@ -27,6 +27,18 @@ from cones.strategy import Move, Strategy
 from cones.types import Matrix, Vector
 
 __all__ = ["CMA", "CMAStrategy"]
+
+
+_CHANGES_X = "it changes what x means; transform x in your function"
+_ENDS = "use the stop criteria maxfev, maxiter, maxtime, ftarget, xtol, ftol, stagnation"
+NOT_FOR_HERE = {
+    "bounds": "use bounds=...",
+    "seed": "use rng=...",
+    "randn": "use rng=...",
+    "CMA_stds": "use sigma0=..., which may have one number per coordinate",
+    **dict.fromkeys(("transformation", "typical_x", "fixed_variables", "scaling_of_variables"), _CHANGES_X),
+    **dict.fromkeys(("maxiter", "maxfevals", "timeout", "ftarget", "tolfun", "tolx", "tolstagnation"), _ENDS),
+}
 
 
 class CMAStrategy(Strategy):
@@ -123,10 +135,12 @@ def CMA(
     """CMA-ES (Hansen) by the package `cma`, with its defaults. Needs `pip install 'cones[cma]'`.
 
     Args:
-        x0, sigma0, bounds, rng: as for `cones.CoNES`.
+        x0: where to start, shape (n,).
+        sigma0, bounds, rng: as for `cones.CoNES`.
         popsize: PyCMA's 4 + 3 log(n) by default.
         diagonal: a diagonal covariance throughout (PyCMA's `CMA_diagonal`).
-        options: further options of PyCMA by name, such as {"CMA_mu": 10}.
+        options: further options of PyCMA's algorithm by name, such as {"CMA_mu": 10}. Those that change x
+            or end a run are not taken.
         **limits: the stop criteria of `cones.methods.Settings`; PyCMA's own are not used.
 
     Example:
@@ -138,13 +152,18 @@ def CMA(
     mean = check_vector("x0", x0)
     box = box_from(bounds, mean)
     deviations = initial_deviations(mean.size, sigma0, box)
-    known = {**dict(options or {})}
-    if unknown := [name for name in known if name not in cma.CMAOptions.defaults()]:
-        raise InputError(f"options: expected options of PyCMA, got {', '.join(map(repr, unknown))}")
+    if options is not None and not isinstance(options, Mapping):
+        raise InputError(f"options: expected a mapping of options of PyCMA, got {options!r}")
+    known = {name: getattr(value, "item", lambda value=value: value)() for name, value in (options or {}).items()}
+    for name in known:
+        if name not in cma.CMAOptions.defaults():
+            raise InputError(f"options: expected options of PyCMA, got {name!r}")
+        if name in NOT_FOR_HERE:
+            raise InputError(f"options: {name!r} is not taken; {NOT_FOR_HERE[name]}")
     if popsize is None:
         popsize = known.get("popsize", 4 + int(3 * np.log(mean.size)))
     known["popsize"] = check_integer("popsize", popsize, 2)
-    if diagonal:
+    if check_bool("diagonal", diagonal):
         known["CMA_diagonal"] = True
     start = DiagonalGaussian(mean, deviations**2)
     return CMAStrategy(

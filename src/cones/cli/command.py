@@ -56,7 +56,7 @@ class CommandObjective:
 
     def _loss(self, words: list[str], text: str) -> float:
         try:
-            # In a session of its own, so that Ctrl-C reaches us and not it, and its children end with it.
+            # In a session of its own, so that Ctrl-C reaches us and not it, and the session is ended as a whole.
             process = subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
@@ -77,7 +77,13 @@ class CommandObjective:
             out, err = process.communicate(text, timeout=self._timeout)
         except subprocess.TimeoutExpired:
             _kill(process)
-            process.communicate()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=1.0)  # a child of its own that left the session may hold the pipe
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+            process.wait()
             return self._failed(f"it took longer than the timeout of {self._timeout:g} s")
         finally:
             with self._lock:
@@ -87,9 +93,10 @@ class CommandObjective:
             return self._failed(f"it ended with exit code {process.returncode}{f': {said}' if said else ''}")
         line = _last_line(out)
         try:
-            return float(line)
+            loss = float(line)
         except ValueError:
             return self._failed(f"its last line of output is no number: {line[:80]!r}")
+        return self._failed("it printed nan") if math.isnan(loss) else loss
 
     def _failed(self, message: str) -> float:
         with self._lock:

@@ -121,7 +121,8 @@ def _run(experiment: Experiment, options: argparse.Namespace, paper: Mapping[str
     if outcome.interrupted:
         print("cones: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
-    _report(folder, paper)
+    if any(folder.runs.glob("*.json.gz")):
+        _report(folder, paper)
     if outcome.failed:
         first = next(iter(outcome.failed.items()))
         print(

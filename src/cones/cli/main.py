@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import cones
 from cones.cli import experiment, info, minimize
@@ -27,9 +31,20 @@ examples:
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and which takes -1,2 and -1e3 for numbers, not for options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"^-\.?\d")
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"cones: {message} (see {self.prog} --help)\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="cones",
         description="Convex natural evolution strategies for expensive, high-dimensional black boxes.",
         epilog=EPILOG,
@@ -50,23 +65,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if options.debug:
         os.environ["CONES_DEBUG"] = "1"  # for the processes of a run
+    _take_signals()
     try:
         return int(options.call(options))
-    except (ConesError, TypeError, OSError) as error:
-        if options.debug:
-            traceback.print_exc()
-        print(f"cones: {_one_line(error)}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print("cones: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
         if options.debug:
             traceback.print_exc()
-        notes = "; ".join(getattr(error, "__notes__", []))
-        print(f"cones: {type(error).__name__}: {_one_line(error)}{f' ({notes})' if notes else ''}", file=sys.stderr)
-        print("cones: --debug shows where it was raised", file=sys.stderr)
+        notes = [note.removeprefix("cones: ") for note in getattr(error, "__notes__", [])]
+        if isinstance(error, (ConesError, TypeError, OSError)) and not notes:
+            print(f"cones: {_one_line(error)}", file=sys.stderr)
+            return 2
+        # Raised by what is minimised, not by what was asked.
+        where = f" ({'; '.join(notes)})" if notes else ""
+        print(f"cones: {type(error).__name__}: {_one_line(error)}{where}; --debug shows where", file=sys.stderr)
         return 1
+
+
+def _take_signals() -> None:
+    """Being told to end, or losing the terminal, is Ctrl-C: what was found is kept and programs are ended."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
+                signal.signal(number, interrupt)
 
 
 def _one_line(error: BaseException) -> str:

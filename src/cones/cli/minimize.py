@@ -70,7 +70,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "--bounds", nargs=2, metavar=("LOW", "HIGH"), type=float, help="the same bounds for all coordinates"
     )
     how = parser.add_argument_group("how")
-    how.add_argument("--method", default="cones", choices=list(METHODS), help="default: cones")
+    how.add_argument("--method", choices=list(METHODS), help="default: cones")
     how.add_argument(
         "--popsize", metavar="N", type=int, help="candidates per iteration (default 100; CMA: 4 + 3 log n)"
     )
@@ -104,6 +104,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    _check_files(options)
+    _check_method(options)
     with ExitStack() as stack:
         fun, workers, failures = _objective(options, stack)
         result = _minimised(options, fun, workers)
@@ -114,10 +116,15 @@ def run(options: argparse.Namespace) -> int:
         "failures": failures() if failures else {"count": int(result.history["failures"].sum())},
     }
     text = json.dumps(report, indent=2) + "\n"
-    if options.out:
-        Path(options.out).write_text(text)
-    else:
+    try:
+        if options.out:
+            Path(options.out).write_text(text)
+        else:
+            sys.stdout.write(text)
+    except OSError as error:
         sys.stdout.write(text)
+        print(f"cones: --out: {options.out} could not be written ({error.strerror})", file=sys.stderr)
+        return 1
     count = report["failures"]["count"]
     if count:
         example = report["failures"].get("example", "")
@@ -129,15 +136,53 @@ def run(options: argparse.Namespace) -> int:
     if result.stop == "all_nan":
         print("cones: all candidates of an iteration failed; correct the function or the program", file=sys.stderr)
         return 1
+    if result.stop == "diverged":
+        print(f"cones: {result.message}", file=sys.stderr)
+        return 1
     return 0
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """What would go wrong with files at the end goes wrong before the start."""
+    if options.out and not Path(options.out).absolute().parent.is_dir():
+        raise InputError(f"--out: no folder {Path(options.out).absolute().parent} to write to")
+    if options.resume and not options.checkpoint:
+        raise InputError("--resume: expected together with --checkpoint, the file to go on from")
+    if options.checkpoint and not options.resume and Path(options.checkpoint).exists():
+        raise InputError(f"--checkpoint: {options.checkpoint} exists; --resume goes on from it, or move it away")
+
+
+def _check_resumed(options: argparse.Namespace) -> None:
+    """A checkpoint keeps its start, its method and its settings; flags that say otherwise are refused."""
+    kept = cones.load(options.checkpoint)
+    dim = kept.state.belief.dim
+    said = options.dim if options.dim is not None else None if options.x0 is None else _start(options).size
+    if said is not None and said != dim:
+        raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
+    if options.method is not None and options.method != kept.method.lower():
+        raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
+    if options.popsize is not None and options.popsize != kept.popsize:
+        raise InputError(f"--resume: {options.checkpoint} has a popsize of {kept.popsize}, got {options.popsize}")
+
+
+def _check_method(options: argparse.Namespace) -> None:
+    """Flags that the method does not have."""
+    lacks = {
+        "cma": ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent"),
+        "es": ("radius",),
+        "nes": ("radius",),
+    }
+    for name in lacks.get(options.method, ()):
+        if getattr(options, name):
+            flag = "--" + name.replace("_", "-")
+            raise InputError(f"{flag}: expected with another method, got --method {options.method}")
 
 
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits = {name: getattr(options, name) for name in ("maxfev", "maxiter", "maxtime", "ftarget", "xtol", "ftol")}
     limits = {name: value for name, value in limits.items() if value is not None}
-    if options.resume and not options.checkpoint:
-        raise InputError("--resume: expected together with --checkpoint, the file to go on from")
     if options.resume and Path(options.checkpoint).exists():
+        _check_resumed(options)
         return cones.resume(options.checkpoint, fun, workers=workers, disp=not options.quiet, **limits)
     settings: dict[str, Any] = {
         "popsize": options.popsize,
@@ -150,13 +195,14 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
     }
     x0 = _start(options)
     if options.learning_rate is not None or options.variance_learning_rate is not None:
-        settings["optimizer"] = cones.Adam(options.learning_rate or 0.1, options.variance_learning_rate)
+        rate = 0.1 if options.learning_rate is None else options.learning_rate
+        settings["optimizer"] = cones.Adam(rate, options.variance_learning_rate)
     if options.bounds:
         settings["bounds"] = [tuple(options.bounds)] * x0.size
     return cones.minimize(
         fun,
         x0,
-        method=options.method,
+        method=options.method or "cones",
         rng=options.seed,
         vectorized=options.vectorized,
         workers=workers,
@@ -172,7 +218,7 @@ def _objective(
 ) -> tuple[Callable[..., Any], Any, Callable[[], dict[str, Any]] | None]:
     """The function, the workers, and what can be said of its failures."""
     if (options.function is None) == (options.command is None):
-        raise InputError("what to minimise: expected either MODULE:FUNCTION or --command, not both")
+        raise InputError("what to minimise: expected either MODULE:FUNCTION or --command")
     if options.workers is not None and options.workers != -1:
         check_integer("--workers", options.workers, 1)
     if options.command is None:
@@ -191,8 +237,8 @@ def _objective(
 
 def _imported(path: str) -> Callable[..., Any]:
     module_name, colon, name = path.partition(":")
-    if not colon or not name:
-        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss")
+    if not colon or not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
+        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss (no path, no .py)")
     sys.path.insert(0, os.getcwd())
     try:
         thing: Any = importlib.import_module(module_name)
@@ -214,10 +260,13 @@ def _start(options: argparse.Namespace) -> Vector:
         return np.zeros(check_integer("--dim", options.dim, 1))
     text = options.x0
     try:
-        if Path(text).is_file():
-            return check_vector("--x0", json.loads(Path(text).read_text()))
         return check_vector("--x0", [float(number) for number in text.split(",")])
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"--x0: expected numbers separated by commas or a JSON file, got {text!r}") from None
+    try:
+        return check_vector("--x0", json.loads(Path(text).read_text()))
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"--x0: expected numbers separated by commas or a JSON file, got {text[:80]!r}") from None

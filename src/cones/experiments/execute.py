@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -72,9 +71,9 @@ def _restored(run: Run, checkpoint: Path) -> tuple[Strategy, dict[str, list[floa
     if checkpoint.exists():
         try:
             strategy, extra = checkpoints.read(checkpoint)
-            return strategy, {name: [math.nan if v is None else v for v in extra[name]] for name in MEASURED}
-        except CheckpointError:
-            checkpoint.unlink()  # half a file of a crash: nothing is lost but the time
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; delete the file to start this run anew") from None
+        return strategy, {name: list(extra[name]) for name in MEASURED}
     return run.start(), {name: [] for name in MEASURED}
 
 

@@ -33,6 +33,7 @@ def colour_of(method: str, methods: list[str]) -> str:
 def wants_log(curves: list[Vector]) -> bool:
     """A logarithmic axis serves where positive values span more than a factor of twenty."""
     values = np.concatenate(curves)
+    values = values[np.isfinite(values)]
     return bool(values.size) and bool((values > 0.0).all()) and float(values.max() / values.min()) > 20.0
 
 
@@ -52,16 +53,15 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
         figure = Figure(figsize=(3.4 * columns, 2.9 * rows + 0.5), layout="constrained", dpi=160)
         FigureCanvasAgg(figure)
         axes: Any = figure.subplots(rows, columns, squeeze=False)
+        lines: dict[str, Any] = {}
         for axis, problem in zip(axes.flat, problems, strict=False):
-            _panel(axis, summary, problem, column, methods)
+            lines |= _panel(axis, summary, problem, column, methods)
         for axis in list(axes.flat)[len(problems) :]:
             axis.set_visible(False)
         for axis in axes[:, 0]:
             axis.set_ylabel(title)
-        handles = {
-            h.get_label(): h for axis in axes.flat for h in axis.get_lines() if not h.get_label().startswith("_")
-        }
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(methods), frameon=False)
+        names = [_plain(name) for name in lines]
+        figure.legend(lines.values(), names, loc="outside lower center", ncols=len(names), frameon=False)
         for ending in ("png", "pdf"):
             path = folder / f"{name}.{ending}"
             # No date inside: the same records give the same file.
@@ -70,7 +70,13 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
     return written
 
 
-def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list[str]) -> None:
+def _plain(text: str) -> str:
+    """Text in which matplotlib finds no formulas."""
+    return text.replace("$", r"\$")
+
+
+def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list[str]) -> dict[str, Any]:
+    lines = {}
     curves = [(group, *group.curve(column)) for group in summary.of(problem)]
     log = wants_log([mean for _, _, mean, _ in curves])
     if log:
@@ -81,9 +87,10 @@ def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list
         if log:
             low = np.maximum(low, 0.1 * mean)  # a band that reaches zero has no place on a logarithmic axis
         axis.fill_between(x, low, mean + deviation, color=colour, alpha=0.2, linewidth=0)
-        axis.plot(x, mean, color=colour, label=group.method, linewidth=1.4)
-    axis.set_title(problem, fontsize=10)
+        (lines[group.method],) = axis.plot(x, mean, color=colour, linewidth=1.4)
+    axis.set_title(_plain(problem), fontsize=10)
     axis.set_xlabel("evaluations")
     axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
     axis.grid(alpha=0.25, linewidth=0.5)
     axis.spines[["top", "right"]].set_visible(False)
+    return lines

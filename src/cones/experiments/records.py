@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import importlib
+import importlib.util
 import json
+import math
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +23,8 @@ import cones
 from cones.errors import InputError
 from cones.experiments.spec import Experiment, Run
 from cones.types import Vector
+
+fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
 __all__ = ["Folder", "Record", "environment"]
 
@@ -52,14 +58,15 @@ class Folder:
     def claim(self, experiment: Experiment) -> None:
         """Make the folder that of an experiment; refuse one that holds another."""
         place = self.path / "experiment.json"
-        if place.exists():
+        empty = not self.runs.exists() or not any(self.runs.iterdir())
+        if place.exists() and not empty:
             if self.experiment() != experiment.specification():
                 raise InputError(
                     f"{self.path}: holds records of another specification ({place.name} differs); "
                     "choose another folder, or move this one away"
                 )
             return
-        if self.runs.exists() and any(self.runs.iterdir()):
+        if not empty:
             raise InputError(f"{self.path}: holds records but no {place.name}; choose another folder")
         self.runs.mkdir(parents=True, exist_ok=True)
         write_atomically(place, json.dumps(experiment.specification(), indent=2).encode() + b"\n")
@@ -68,7 +75,10 @@ class Folder:
         """The specification of the experiment whose folder this is."""
         place = self.path / "experiment.json"
         try:
-            return json.loads(place.read_text())  # type: ignore[no-any-return]
+            data = json.loads(place.read_text())
+            if not isinstance(data, dict):
+                raise ValueError("no table")
+            return data
         except FileNotFoundError:
             raise InputError(f"{self.path}: expected a folder of results, and there is no {place.name} in it") from None
         except ValueError as error:
@@ -89,10 +99,10 @@ class Folder:
             "stop": stop,
             "environment": environment(),
             # Seven digits: enough for any curve, and a third of the size.
-            "columns": {name: [float(f"{value:.7g}") for value in column] for name, column in columns.items()},
+            "columns": {name: [_rounded(value) for value in column] for name, column in columns.items()},
         }
         # Without a time stamp inside, equal records are equal files.
-        write_atomically(self.record_path(run), gzip.compress(json.dumps(data).encode(), mtime=0))
+        write_atomically(self.record_path(run), gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
 
     def is_finished(self, run: Run) -> bool:
         """Whether this very run is recorded to its end."""
@@ -103,6 +113,19 @@ class Folder:
         if record.run != json.loads(json.dumps(run.specification())):
             raise InputError(f"{path}: a record of another specification; choose another folder, or move it away")
         return record.finished
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runners out while this one is at work; a crash releases it."""
+        if fcntl is None:
+            yield
+            return
+        with open(self.path / ".lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(f"{self.path}: another runner is at work in this folder; stop it first") from None
+            yield
 
     def records(self) -> list[Record]:
         """All records in the order of their names."""
@@ -116,8 +139,14 @@ def read_record(path: Path) -> Record:
             raise ValueError(f"format {data['format']!r}, version {data['version']!r}")
         columns = {name: np.array(column, dtype=np.float64) for name, column in data["columns"].items()}
         return Record(data["run"], data["finished"], data["stop"], data["environment"], columns)
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except Exception as error:  # whatever is wrong with a file, it is one error
         raise InputError(f"{path}: not a complete record ({error}); delete it and run again") from None
+
+
+def _rounded(value: float) -> float | int | None:
+    if not math.isfinite(value):
+        return None  # JSON has neither NaN nor infinity
+    return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(f"{value:.7g}")
 
 
 def environment() -> dict[str, Any]:

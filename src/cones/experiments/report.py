@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -32,15 +33,15 @@ def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float
     title = summary.experiment.get("title") or summary.experiment["name"]
     parts = {
         "TITLE": html.escape(title),
-        "DATA": json.dumps(_data(summary)).replace("</", "<\\/"),
+        "DATA": json.dumps(_data(summary)).replace("<", "\\u003c"),
         "LOSSES": _loss_table(summary).as_html(),
         "TIMES": _time_table(summary, paper_minutes).as_html(),
         "NOTES": _notes(summary),
         "SPECIFICATION": html.escape(json.dumps(summary.experiment, indent=2)),
         "ENVIRONMENT": html.escape(json.dumps(summary.environments, indent=2)),
     }
-    for name, part in parts.items():
-        page = page.replace(f"<!--{name}-->", part)
+    # In one pass, so that what is filled in is not searched for places to fill.
+    page = re.sub(r"<!--([A-Z]+)-->", lambda match: parts[match[1]], page)
     write_atomically(path, page.encode())
     tables = [_loss_table(summary).as_markdown(), _time_table(summary, paper_minutes).as_markdown()]
     write_atomically(path.with_name("tables.md"), "\n".join(tables).encode())
@@ -92,7 +93,8 @@ class _Table:
     def as_markdown(self) -> str:
         lines = [self.head, ["---"] * len(self.head)]
         for row, best in zip(self.rows, self.best, strict=True):
-            lines.append([f"**{cell}**" if best else cell for cell in row])
+            cells = [html.escape(cell, quote=False).replace("|", "\\|") for cell in row]
+            lines.append([f"**{cell}**" if best else cell for cell in cells])
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 

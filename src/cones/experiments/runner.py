@@ -7,6 +7,7 @@ import os
 import queue
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -61,11 +62,19 @@ def run_experiment(
     Ctrl-C lets the runs under way write their checkpoints and returns; the next call takes them up.
     """
     place = Folder(folder)
+    place.path.mkdir(parents=True, exist_ok=True)
+    with place.locked():
+        return _run_all(experiment, place, only, workers, sys.stderr if stream is None else stream)
+
+
+def _run_all(
+    experiment: Experiment, place: Folder, only: Callable[[Run], bool], workers: int | None, stream: TextIO
+) -> Outcome:
     place.claim(experiment)
     runs = [run for run in experiment.runs() if only(run)]
     pending = [run for run in runs if not place.is_finished(run)]
     outcome = Outcome(skipped=len(runs) - len(pending))
-    board = _Board(len(runs), outcome, sys.stderr if stream is None else stream)
+    board = _Board(len(runs), outcome, stream)
     slots = min(workers or core_count(), max(len(pending), 1))
     context = multiprocessing.get_context("spawn")  # fresh processes, in which BLAS starts with one thread
     messages: Any = context.Queue()
@@ -76,9 +85,9 @@ def run_experiment(
             while pending and len(active) < slots:
                 run = pending.pop(0)
                 process: BaseProcess = context.Process(
-                    target=_process, args=(run, str(folder), messages, stop), daemon=True
+                    target=_process, args=(run, str(place.path), messages, stop), daemon=True
                 )
-                with _environment(dict.fromkeys(ONE_THREAD, "1")):
+                with _environment(dict.fromkeys(ONE_THREAD, "1")), _interrupts_ignored():
                     process.start()
                 active[run.name] = process
                 board.start(run)
@@ -98,14 +107,14 @@ def run_experiment(
 def _process(run: Run, folder: str, messages: Any, stop: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     name = run.name
-    parent = os.getppid()
+    parent = multiprocessing.parent_process()
     try:
         finished = execute(
             run,
             Folder(folder),
             lambda share, loss: messages.put((name, "progress", share, loss)),
             # If the parent was killed, nobody would ever stop this run.
-            lambda: stop.is_set() or os.getppid() != parent,
+            lambda: stop.is_set() or (parent is not None and not parent.is_alive()),
         )
         messages.put((name, "finished" if finished else "stopped", 0.0, 0.0))
     except Exception as error:
@@ -141,6 +150,19 @@ def _wait(active: dict[str, BaseProcess]) -> None:
 
 
 @contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """A process that starts now is deaf to Ctrl-C from its first moment; the parent decides."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
@@ -154,6 +176,23 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@dataclass
+class _Progress:
+    """A run under way."""
+
+    started: float
+    begin: float = 0.0
+    first: float | None = None
+    share: float = 0.0
+    loss: float = float("nan")
+
+    def left(self) -> str:
+        done = self.share - (self.first or 0.0)
+        if done <= 0.0:
+            return "starting"
+        return f"{duration((time.monotonic() - self.begin) * (1.0 - self.share) / done)} left"
+
+
 class _Board:
     """Progress: on a terminal a block that is redrawn, elsewhere a line per finished run."""
 
@@ -161,24 +200,27 @@ class _Board:
         self._total, self._outcome, self._stream = total, outcome, stream
         self._terminal = stream.isatty()
         self._begin = time.monotonic()
-        self._runs: dict[str, tuple[float, float, float]] = {}  # begin, share, loss
+        self._runs: dict[str, _Progress] = {}
         self._height = 0
-        self._drawn = 0.0
+        self._drawn = time.monotonic()
         if outcome.skipped:
             self.say(f"{outcome.skipped} of {total} runs are finished already")
 
     def start(self, run: Run) -> None:
-        self._runs[run.name] = (time.monotonic(), 0.0, float("nan"))
+        self._runs[run.name] = _Progress(time.monotonic())
 
     def progress(self, name: str, share: float, loss: float) -> None:
-        if name in self._runs:
-            self._runs[name] = (self._runs[name][0], share, loss)
+        if (run := self._runs.get(name)) is not None:
+            if run.first is None:  # what was done before it was taken up again says nothing of its speed
+                run.begin, run.first = time.monotonic(), share
+            run.share, run.loss = share, loss
 
     def end(self, name: str, kind: str, message: Any = "", details: Any = "") -> None:
-        begin, _, loss = self._runs.pop(name)
+        run = self._runs.pop(name)
         if kind == "finished":
             self._outcome.finished += 1
-            self.say(f"{name}  mean loss {loss:.6g}  {duration(time.monotonic() - begin)}  {self._overall()}")
+            taken = duration(time.monotonic() - run.started)
+            self.say(f"{name}  mean loss {run.loss:.6g}  {taken}  {self._overall()}")
         elif kind == "failed":
             self._outcome.failed[name] = str(message)
             self.say(f"{name}  FAILED: {message}")
@@ -188,7 +230,7 @@ class _Board:
     def _overall(self) -> str:
         done = self._outcome.finished
         left = self._total - self._outcome.skipped - done - len(self._outcome.failed)
-        share = done + sum(share for _, share, _ in self._runs.values())
+        share = done + sum(run.share - (run.first or 0.0) for run in self._runs.values())
         text = f"[{self._outcome.skipped + done}/{self._total}]"
         if left > 0 and share > 0.0:
             rate = (time.monotonic() - self._begin) / share
@@ -196,15 +238,19 @@ class _Board:
         return text
 
     def draw(self) -> None:
-        if not self._terminal or time.monotonic() - self._drawn < 0.2:
+        if time.monotonic() - self._drawn < (0.2 if self._terminal else 30.0):
             return
         self._drawn = time.monotonic()
         lines = []
-        for name, (begin, share, loss) in self._runs.items():
-            bar = "#" * round(20 * share)
-            left = f"{duration((time.monotonic() - begin) * (1 - share) / share)} left" if share > 0.0 else "starting"
-            lines.append(f"  [{bar:<20}] {name}  {100 * share:3.0f}%  mean loss {loss:.5g}  {left}")
+        for name, run in self._runs.items():
+            bar = "#" * round(20 * run.share)
+            lines.append(f"  [{bar:<20}] {name}  {100 * run.share:3.0f}%  mean loss {run.loss:.5g}  {run.left()}")
         lines.append(f"  {self._overall()}")
+        if not self._terminal:
+            if len(lines) > 1:
+                self._stream.write("\n".join(lines) + "\n")
+                self._stream.flush()
+            return
         self._clear()
         width = os.get_terminal_size(self._stream.fileno()).columns if hasattr(self._stream, "fileno") else 120
         self._stream.write("".join(line[: width - 1] + "\n" for line in lines))

@@ -17,7 +17,6 @@ radius = 100.0
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
@@ -66,7 +65,7 @@ class ProblemSpec:
         """As in titles: the problem's name, and its dimension."""
         words = [self.problem.replace("_", "-").title()]
         words += [f"+{self.shift:g}"] if self.shift is not None else []
-        words += ["rotated"] if self.rotation is not None else []
+        words += [f"rotated {self.rotation}"] if self.rotation is not None else []
         words += [f"noise {self.noise:g}"] if self.noise is not None else []
         return f"{' '.join(words)}, {self.dim}-D"
 
@@ -86,10 +85,10 @@ class MethodSpec:
         settings = {name: value for name, value in self.settings.items() if name not in RATES}
         rates = {name: value for name, value in self.settings.items() if name in RATES}
         if rates:
-            kind = {"adam": Adam, "sgd": SGD}[
-                check_one_of("optimizer", rates.pop("optimizer", "adam"), ("adam", "sgd"))
-            ]
-            settings["optimizer"] = kind(**rates)
+            kind = check_one_of("optimizer", rates.pop("optimizer", "adam"), ("adam", "sgd"))
+            if kind == "adam" and "momentum" in rates:
+                raise InputError('momentum: expected with optimizer = "sgd" only')
+            settings["optimizer"] = (SGD if kind == "sgd" else Adam)(**rates)
         # An experiment runs for its budget; tolerances end it only where it asks for them.
         settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
         start = np.full(problem.dim, mean)
@@ -153,9 +152,13 @@ class Experiment:
     def specification(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
 
-    def digest(self) -> str:
-        """A short name for the specification."""
-        return hashlib.sha256(json.dumps(self.specification(), sort_keys=True).encode()).hexdigest()[:12]
+    @staticmethod
+    def from_specification(data: Mapping[str, Any]) -> Experiment:
+        """The experiment whose `specification()` this is."""
+        parts = dict(data)
+        parts["problems"] = tuple(ProblemSpec(**entry) for entry in parts["problems"])
+        parts["methods"] = tuple(MethodSpec(**{**entry, "seeds": tuple(entry["seeds"])}) for entry in parts["methods"])
+        return Experiment(**parts)
 
 
 def read_experiment(path: str | Path) -> Experiment:
@@ -180,7 +183,7 @@ def experiment_from(data: Mapping[str, Any]) -> Experiment:
     maxfev = check_integer("maxfev", keys.need("maxfev"), 1)
     start = _Keys(keys.get("start", {}), "start.", ("mean", "sigma"))
     experiment = Experiment(
-        name=re.sub(r"[^\w.-]+", "-", str(keys.need("name"))),
+        name=_name(keys.need("name")),
         title=str(keys.get("title", "")),
         problems=tuple(_problem(entry, f"problems[{i}].") for i, entry in enumerate(_tables(keys, "problems"))),
         methods=tuple(
@@ -189,19 +192,37 @@ def experiment_from(data: Mapping[str, Any]) -> Experiment:
         mean=check_number("start.mean", start.get("mean", 0.0)),
         sigma=check_positive("start.sigma", start.get("sigma", 1.0)),
     )
-    labels = [method.label for method in experiment.methods]
-    if len(set(labels)) < len(labels):
-        raise InputError(f"methods: expected a label for each, got {', '.join(labels)}; give `label` where one repeats")
-    for method in experiment.methods:  # settings that cannot work are found now, not in a worker
-        small = problem_from("sphere", 2)
+    _check_names(experiment)
+    # Settings that cannot work are found now, not in a worker.
+    for i, problem in enumerate(experiment.problems):
         try:
-            method.make(small, experiment.mean, experiment.sigma, 0)
-        except TypeError as error:
-            raise InputError(f"methods ({method.label}): {error}") from None
-    for problem in experiment.problems:
-        if problem.rotation is None:  # a large rotation takes minutes to draw
-            problem.make()
+            PROBLEMS[problem.problem](problem.dim)
+        except InputError as error:
+            raise InputError(f"problems[{i}].{error}") from None
+        for j, method in enumerate(experiment.methods):
+            # A full covariance takes long to set up in many dimensions.
+            dim = min(problem.dim, 100) if method.settings.get("belief") == "full" else problem.dim
+            try:
+                method.make(problem_from("sphere", dim), experiment.mean, experiment.sigma, 0)
+            except (InputError, TypeError) as error:
+                raise InputError(f"methods[{j}].{error}") from None
     return experiment
+
+
+def _check_names(experiment: Experiment) -> None:
+    """Every run must have a name of its own: it is the name of its files."""
+    labels = [method.label for method in experiment.methods]
+    if len({label.lower() for label in labels}) < len(labels):
+        raise InputError(f"methods: expected a label for each, got {', '.join(labels)}; give `label` where one repeats")
+    names: dict[str, Run] = {}
+    for run in experiment.runs():
+        other = names.setdefault(run.name, run)
+        if other is not run:
+            raise InputError(
+                f"problems, methods: expected runs with different names, got {run.name!r} for "
+                f"{other.problem.label} {other.method.label} and for {run.problem.label} {run.method.label}; "
+                "leave one out, or choose labels that differ in letters of a file name"
+            )
 
 
 class _Keys:
@@ -244,7 +265,8 @@ def _problem(table: Any, place: str) -> ProblemSpec:
 
 
 def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int) -> MethodSpec:
-    name = check_one_of(f"{place}method", _Keys(table, place, tuple(table)).need("method"), tuple(METHODS))
+    known = tuple(table) if isinstance(table, Mapping) else ()
+    name = check_one_of(f"{place}method", _Keys(table, place, known).need("method"), tuple(METHODS))
     keys = _Keys(table, place, ("method", "label", "seeds", "maxfev", "note", *SETTINGS[name]))
     labels = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA"}
     return MethodSpec(
@@ -255,6 +277,12 @@ def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int) -> Meth
         settings={key: table[key] for key in SETTINGS[name] if key in table},
         note=str(keys.get("note", "")),
     )
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"\w[\w.-]*", value):
+        raise InputError(f"name: expected letters, digits, '.', '-' and '_' to name a folder, got {value!r}")
+    return value
 
 
 def _seeds(name: str, value: Any) -> tuple[int, ...]:

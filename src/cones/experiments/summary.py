@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from cones.errors import InputError
 from cones.experiments.records import Folder, Record
-from cones.experiments.spec import ProblemSpec
+from cones.experiments.spec import Experiment, ProblemSpec
 from cones.types import Vector
 
 __all__ = ["Group", "Summary", "summarise", "text_table"]
@@ -62,6 +63,9 @@ class Group:
             parts.append(f"{len(self.records)} of {self.declared_seeds} seeds")
         if not all(record.finished for record in self.records):
             parts.append(f"stopped at {self.evaluations} of {self.maxfev} evaluations")
+        early = sorted({record.stop for record in self.records if record.finished and record.stop != "maxfev"})
+        if early:
+            parts.append(f"ended by {', '.join(early)} at {self.evaluations} of {self.maxfev} evaluations")
         return "; ".join(parts)
 
 
@@ -88,9 +92,19 @@ class Summary:
 def summarise(folder: Folder) -> Summary:
     """Group the records of a folder."""
     experiment = folder.experiment()
+    try:
+        runs = Experiment.from_specification(experiment).runs()
+    except (TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{folder.path}: expected an experiment in experiment.json ({error})") from None
+    declared = [json.loads(json.dumps(run.specification())) for run in runs]
     found: dict[tuple[str, str], list[Record]] = {}
     environments: list[dict[str, Any]] = []
     for record in folder.records():
+        if record.run not in declared:
+            raise InputError(
+                f"{folder.path}: holds a record of another specification ({record.run.get('label')}, "
+                f"seed {record.run.get('seed')}); move it away"
+            )
         if record.columns["evaluations"].size:
             problem = ProblemSpec(**record.run["problem"]).label
             found.setdefault((problem, record.run["label"]), []).append(record)

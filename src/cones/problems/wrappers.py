@@ -33,6 +33,8 @@ class Shifted(_Wrapper):
         text = f"+{float(np.asarray(shift)):g}" if np.ndim(shift) == 0 else "+shift"
         super().__init__(problem, text)
         self.shift = check_vector("shift", shift, problem.dim)
+        low, high = problem.domain
+        self.domain = (low + float(self.shift.min()), high + float(self.shift.max()))
 
     @property
     def optimum(self) -> Vector:
@@ -43,7 +45,7 @@ class Shifted(_Wrapper):
 
 
 class Rotated(_Wrapper):
-    """problem(Q x) with a random rotation Q (Haar measure) from a seed. O(n^2) memory."""
+    """problem(Q x) with a random orthogonal matrix Q (Haar measure) from a seed. O(n^2) memory."""
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         super().__init__(problem, " rotated")
