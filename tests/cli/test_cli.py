@@ -255,6 +255,27 @@ class TestMinimizeCommand:
             with pytest.raises(ProcessLookupError):
                 os.kill(int(path.name.removeprefix("pid-")), 0)
 
+    def test_being_told_to_end_ends_worker_processes(self, tmp_path: Path) -> None:
+        Path("slow.py").write_text("import time\ndef f(x):\n    open('begun', 'w').close()\n    time.sleep(600)\n")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cones", "minimize", "slow:f", "--dim", "2", "--workers", "2"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path, start_new_session=True,
+        )  # fmt: skip
+        deadline = time.monotonic() + 30.0
+        while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(timeout=60) == 130
+        deadline = time.monotonic() + 10.0
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGKILL)
+        raise AssertionError("worker processes outlive the command")
+
     def test_objective_by_itself(self) -> None:
         objective = CommandObjective(f"{sys.executable} -c 'import sys; print(len(sys.stdin.read()))'")
         assert objective([1.0, 2.0]) == len("[1.0, 2.0]")

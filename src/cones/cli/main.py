@@ -9,7 +9,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import cones
@@ -65,9 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if options.debug:
         os.environ["CONES_DEBUG"] = "1"  # for the processes of a run
-    _take_signals()
     try:
-        return int(options.call(options))
+        with _signals_taken():
+            return int(options.call(options))
     except KeyboardInterrupt:
         print("cones: interrupted", file=sys.stderr)
         return 130
@@ -84,17 +85,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _take_signals() -> None:
+@contextmanager
+def _signals_taken() -> Iterator[None]:
     """Being told to end, or losing the terminal, is Ctrl-C: what was found is kept and programs are ended."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    taken = []
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP
                 signal.signal(number, interrupt)
+                taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _one_line(error: BaseException) -> str:

@@ -97,8 +97,10 @@ def _install(objective: Objective) -> None:
     """Run once in each worker process: what to evaluate is sent once, not with every task."""
     global _installed
     _installed = objective
-    # Ctrl-C belongs to the parent, which ends the workers.
+    # Ctrl-C belongs to the parent, which ends the workers. A forked worker has the parent's handlers, and
+    # one that turns SIGTERM into something else would not end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class ProcessEvaluator(Evaluator):
