@@ -190,16 +190,17 @@ def _run(
     saver = None if checkpoint is None else _Saver(strategy, fspath(checkpoint), run)
     report = None if callback is None else _reporter(callback)
     line = ProgressLine() if disp else None
-    evaluator = evaluator_from(objective, workers)
+    evaluator = evaluator_from(objective, workers)  # starts nothing yet
+    if saver:
+        saver.write()  # before any work is done: a place that cannot be written to is an error now
     reason: StopReason | None = None
+    begun = -1  # the last iteration whose evaluation began
     try:
         with evaluator:
-            if saver:
-                saver.write()  # before any work is done: a place that cannot be written to is an error now
             while (reason := strategy.stop()) is None:
                 candidates = strategy.ask()
+                begun = strategy.state.iteration
                 strategy.tell(candidates, evaluator.losses(candidates))
-                evaluator.partial = None
                 if saver:
                     saver.write_if_due()
                 if line:
@@ -213,7 +214,7 @@ def _run(
         state = strategy.state
         error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
         with suppress(AttributeError):  # some exceptions take no attributes
-            error.cones_result = _result(strategy, evaluator, RUNNING)  # type: ignore[attr-defined]
+            error.cones_result = _result(strategy, evaluator, begun, RUNNING)  # type: ignore[attr-defined]
         raise
     finally:
         if line:
@@ -222,13 +223,14 @@ def _run(
             saver.write_again()
     if line:
         line.finish(strategy, reason.message)
-    return _result(strategy, evaluator, reason)
+    return _result(strategy, evaluator, begun, reason)
 
 
-def _result(strategy: Strategy, evaluator: Evaluator, reason: StopReason) -> OptimizeResult:
+def _result(strategy: Strategy, evaluator: Evaluator, begun: int, reason: StopReason) -> OptimizeResult:
     """The result, with what is known of a population whose evaluation was cut short."""
     result, partial = strategy.result_with(reason), evaluator.partial
-    if partial is not None and not np.isnan(partial).all():
+    cut_short = begun == strategy.state.iteration  # its losses were not told
+    if cut_short and partial is not None and not np.isnan(partial).all():
         best = int(np.nanargmin(partial))
         result.nfev += int((~np.isnan(partial)).sum())
         if not result.fun <= partial[best]:
