@@ -114,7 +114,7 @@ def _loss_table(summary: Summary) -> _Table:
 
 
 def _time_table(summary: Summary, paper_minutes: Mapping[str, float] | None) -> _Table:
-    head = ["method", "runs", "seconds per run", "of which optimizer", "seconds per 100 000 evaluations", "over ES"]
+    head = ["method", "runs", "seconds per run", "of which optimizer", "seconds per 1000 evaluations", "over ES"]
     if paper_minutes:
         head += ["paper, per run", "paper, over ES"]
     by_method = {name: [g for g in summary.groups if g.method == name] for name in summary.methods}
@@ -129,7 +129,7 @@ def _time_table(summary: Summary, paper_minutes: Mapping[str, float] | None) -> 
             str(len(records)),
             plus_minus(float(seconds.mean()), float(seconds.std())),
             f"{100.0 * own.sum() / seconds.sum():.0f}%",
-            f"{1e5 * cost[name]:.3g}",
+            f"{1e3 * cost[name]:.3g}",
             f"{cost[name] / cost['ES']:.3g}" if "ES" in cost else "-",
         ]
         if paper_minutes:
