@@ -201,7 +201,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
             from cones.experiments.spec import experiment_from
 
             if __name__ == "__main__":
-                experiment = experiment_from({"name": "x", "maxfev": 120_000, "seeds": 2,
+                experiment = experiment_from({"name": "x", "maxfev": 600_000, "seeds": 2,
                     "problems": [{"problem": "sphere", "dim": 300, "noise": 1e-9}],
                     "methods": [{"method": "cones", "popsize": 20}]})
                 outcome = run_experiment(experiment, sys.argv[1])
@@ -242,7 +242,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
     out, _ = start().communicate(timeout=300)
     assert out.split()[1] == "False"
     table = text_table(summarise(Folder(results)))
-    assert "120000" in table
+    assert "600000" in table
     assert "of 2 seeds" not in table
 
 
