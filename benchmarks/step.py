@@ -66,5 +66,6 @@ def run() -> str:
     return table(TITLE, head, rows) + (
         f"\nTargets: {SPEED:.0f}x at n = 5000 diagonal and n = 40 full wherever Clarabel succeeds; objective never "
         f"more than {ACCURACY:g} behind Clarabel's on the same ball; relative gap at most {GAP:g}. "
-        f"All: {verdict(all_met)}. Compared directly, a point outside the ball by d gains up to d / 2 more.\n"
+        f"All: {verdict(all_met)}. "
+        "Compared directly, a point outside the ball by d may gain up to d more, relative to the objective.\n"
     )
