@@ -34,10 +34,10 @@ def covariance_of(belief: Belief) -> np.ndarray:
     return np.diag(covariance) if covariance.ndim == 1 else covariance
 
 
-def process_that_dies_for_es(run, folder, messages, stop) -> None:
+def process_that_dies_for_es(run, folder, messages, stop, pause) -> None:
     """A run's process that is killed, if it is one of ES. Here, where a fresh process can import it."""
     from cones.experiments.runner import _process
 
     if run.method.label == "ES":
         os.kill(os.getpid(), signal.SIGKILL)
-    _process(run, folder, messages, stop)
+    _process(run, folder, messages, stop, pause)

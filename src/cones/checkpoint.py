@@ -30,7 +30,7 @@ from cones.progress import COLUMNS, History, State
 from cones.refine import Convex, Natural, Plain
 from cones.strategy import Strategy
 
-__all__ = ["load", "read", "save"]
+__all__ = ["load", "read", "save", "write_arrays"]
 
 FORMAT, VERSION = "cones checkpoint", 1
 
@@ -58,7 +58,7 @@ def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] |
         "run": dict(run or {}),
     }
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    _write_atomically(Path(path), arrays)
+    write_arrays(Path(path), arrays)
 
 
 def load(path: str | PathLike[str]) -> Strategy:
@@ -141,7 +141,8 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
     return known.from_state(parts) if issubclass(known, Belief) else known(**parts)
 
 
-def _write_atomically(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Arrays by name as one file, complete or not at all."""
     place = Path(os.path.realpath(path))  # through a link to the file itself
     temporary = place.with_name(f".{place.name}.part")
     try:
@@ -151,7 +152,7 @@ def _write_atomically(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) ->
             os.fsync(file.fileno())
         os.replace(temporary, place)
     except OSError as error:
-        raise CheckpointError(f"{path}: the checkpoint could not be written ({error})") from error
+        raise CheckpointError(f"{path}: it could not be written ({error})") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

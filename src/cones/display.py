@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from cones.stopping import MaxFev, MaxIter, MaxTime
@@ -24,10 +25,14 @@ class ProgressLine:
         self._width = 0
 
     def update(self, strategy: Strategy) -> None:
+        self.show(lambda: describe(strategy))
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Show a text, which is made only if it is time for one."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self._interval
-            self._write(describe(strategy))
+            self._write(text())
 
     def finish(self, strategy: Strategy, message: str) -> None:
         """The last line, and why it is the last."""

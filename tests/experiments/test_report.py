@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cones.experiments.execute import execute
 from cones.experiments.figures import COLOURS, colour_of, draw_figures, wants_log
 from cones.experiments.records import Folder
 from cones.experiments.report import write_report
+from cones.experiments.session import execute
 from cones.experiments.spec import experiment_from
 from cones.experiments.summary import Summary, summarise
 

@@ -17,12 +17,12 @@ from helpers import process_that_dies_for_es
 
 import cones
 from cones import InputError
-from cones.experiments import execute as execute_module
-from cones.experiments.execute import COLUMNS, execute
 from cones.experiments.records import Folder, read_record
 from cones.experiments.runner import run_experiment
+from cones.experiments.session import FunctionSession, execute
 from cones.experiments.spec import Experiment, experiment_from
-from cones.experiments.summary import summarise, text_table
+from cones.experiments.summary import summarise
+from cones.experiments.tables import end_table
 from cones.problems import Sphere
 
 
@@ -48,7 +48,7 @@ def test_records_hold_the_run(tmp_path: Path) -> None:
         )  # fmt: skip
         assert record.finished
         assert record.stop == "maxfev"
-        assert set(record.columns) == set(COLUMNS)
+        assert set(record.columns) == {*FunctionSession.HISTORY, *FunctionSession.MEASURED}
         assert record.environment["versions"]["cones"] == cones.__version__
         assert record.run["seed"] == run.seed
         # The shifted problem from 0 is the problem from -1.
@@ -88,11 +88,11 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
         folder.claim(small(maxfev=600))
     assert execute(run, straight)
     calls = iter(range(1000))
-    while not execute(run, broken, stopped=lambda: next(calls) % 7 == 6):
+    while not execute(run, broken, stopped=lambda _: next(calls) % 7 == 6):
         assert broken.checkpoint_path(run).exists()
         assert not read_record(broken.record_path(run)).finished
     one, other = (read_record(folder.record_path(run)) for folder in (straight, broken))
-    for name in COLUMNS:
+    for name in one.columns:
         if "seconds" not in name:
             np.testing.assert_array_equal(one.columns[name], other.columns[name])
     assert one.columns["evaluation_seconds"].size == other.columns["evaluation_seconds"].size == 30
@@ -198,6 +198,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
             """
             import sys, time
             from cones.experiments.runner import run_experiment
+from cones.experiments.session import FunctionSession, execute
             from cones.experiments.spec import experiment_from
 
             if __name__ == "__main__":
@@ -241,7 +242,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
         raise AssertionError("runs outlive their runner")
     out, _ = start().communicate(timeout=300)
     assert out.split()[1] == "False"
-    table = text_table(summarise(Folder(results)))
+    table = end_table(summarise(Folder(results))).as_text()
     assert "600000" in table
     assert "of 2 seeds" not in table
 
@@ -258,7 +259,8 @@ def test_summary_says_what_differs_from_the_protocol(tmp_path: Path) -> None:
     runs = experiment.runs()
     execute(runs[0], folder)
     execute(runs[1], folder)
-    execute(runs[3], folder, stopped=iter([False, False, True]).__next__)
+    answers = iter([False, False, True])
+    execute(runs[3], folder, stopped=lambda _: next(answers))
     groups = {group.method: group for group in summarise(folder).groups}
     assert groups["ES"].label == "1 of 2 seeds"
     assert groups["CoNES"].label == "reduced budget; stopped at 40 of 100 evaluations"
@@ -278,4 +280,3 @@ def test_bad_folders_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a complete record"):
         folder.is_finished(run)
     assert json.loads((tmp_path / "experiment.json").read_text())["name"] == "small"
-    assert execute_module.KEEP_SECONDS > 0

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from cones.checks import check_integer
+from cones.checks import check_integer, check_positive
 from cones.errors import InputError
 from cones.experiments.figures import draw_figures
 from cones.experiments.records import Folder
 from cones.experiments.report import write_report
-from cones.experiments.runner import run_experiment
-from cones.experiments.spec import Experiment, Run, read_experiment
-from cones.experiments.summary import summarise, text_table
+from cones.experiments.runner import never, run_experiment
+from cones.experiments.session import Session
+from cones.experiments.spec import AnyRun, Experiment, read_experiment
+from cones.experiments.summary import summarise
+from cones.experiments.tables import PAPER_MINUTES, end_table
+from cones.rl.run import Pause
 
 __all__ = ["add_to"]
-
-# Run times per seed that the paper reports, in minutes, on a 10-core 3.3 GHz i9-7900X.
-PAPER_MINUTES = {"functions": {"ES": 1.0, "NES": 1.0, "CoNES": 5.0, "CMA": 35.0}}
 
 RUN = """\
 Run an experiment that a TOML file declares: every method on every problem with every seed.
@@ -46,10 +47,18 @@ an experiment file:
 """
 
 REPRODUCE = """\
-Reproduce the paper's experiments. `functions` is its section 7.1: Sphere, Rosenbrock, Rastrigin and
-Lunacek in 5000 dimensions with ES, NES, CMA and CoNES.
-  --quick   3 seeds, 30 000 evaluations, CMA in a reduced budget: a few minutes on 2 cores (default)
-  --full    the paper's protocol, 10 seeds and 100 000 evaluations; CMA takes about an hour per run
+Reproduce the paper's experiments.
+
+functions: its section 7.1. Sphere, Rosenbrock, Rastrigin and Lunacek in 5000 dimensions with ES, NES, CMA and CoNES.
+  --quick      3 seeds, 30 000 evaluations, CMA in a reduced budget: a few minutes on 2 cores (default)
+  --full       the paper's protocol, 10 seeds and 100 000 evaluations; CMA takes about an hour per run
+
+rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NES, CMA and CoNES.
+  --quick      Swimmer, CoNES, one seed, 10^6 timesteps: a minute or two (default)
+  --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days; do it in pieces with --env,
+               --methods, --seeds and --timesteps
+  --sweep      CoNES with the radii that the paper has tried, 3 seeds
+
 The same command goes on where it was stopped.
 """
 
@@ -76,11 +85,19 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         description=REPRODUCE,
         formatter_class=raw,
     )
-    again.add_argument("what", choices=["functions"], help="which of the paper's experiments")
+    again.add_argument("what", choices=["functions", "rl"], help="which of the paper's experiments")
     size = again.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="the short form (default)")
     size.add_argument("--full", action="store_true", help="the paper's protocol")
-    again.add_argument("--out", metavar="DIR", help="folder of results (default: cones-results/functions[-quick])")
+    size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper has tried")
+    again.add_argument("--env", metavar="A,B", help="rl: only these tasks, for now")
+    again.add_argument("--timesteps", metavar="T", type=float, help="rl: leave each run at T timesteps, for now")
+    again.add_argument(
+        "--until-target",
+        action="store_true",
+        help="rl: leave each run when its mean policy reaches the target, for now",
+    )
+    again.add_argument("--out", metavar="DIR", help="folder of results (default: cones-results/NAME)")
     _selection(again)
     again.set_defaults(call=reproduce)
 
@@ -92,37 +109,51 @@ def _selection(parser: argparse.ArgumentParser) -> None:
 
 
 def run_file(options: argparse.Namespace) -> int:
-    return _run(read_experiment(options.spec), options, None)
+    experiment = read_experiment(options.spec)
+    return _run(experiment, options, _only(experiment, options), never)
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    name = options.what if options.full else f"{options.what}-quick"
+    on_tasks = options.what == "rl"
+    if not on_tasks:
+        for name in ("sweep", "env", "timesteps", "until_target"):
+            if getattr(options, name):
+                raise InputError(f"--{name.replace('_', '-')}: expected with `cones reproduce rl` only")
+    name = options.what + ("" if options.full else "-sweep" if options.sweep else "-quick")
     with as_file(files("cones.experiments").joinpath(f"declared/{name}.toml")) as path:
         experiment = read_experiment(path)
-    return _run(experiment, options, PAPER_MINUTES[options.what])
+    only = _only(experiment, options)
+    if not on_tasks:
+        return _run(experiment, options, only, never)
+    tasks = _chosen("--env", options.env, [task.task for task in experiment.tasks])
+    limit = math.inf if options.timesteps is None else check_positive("--timesteps", options.timesteps)
+    return _run(
+        experiment, options, lambda run: only(run) and run.on.label in tasks, Pause(limit, options.until_target)
+    )
 
 
 def report_folder(options: argparse.Namespace) -> int:
-    folder = Folder(options.folder)
-    name = str(folder.experiment()["name"]).removesuffix("-quick")
-    _report(folder, PAPER_MINUTES.get(name))
+    _report(Folder(options.folder))
     return 0
 
 
-def _run(experiment: Experiment, options: argparse.Namespace, paper: Mapping[str, float] | None) -> int:
+def _run(
+    experiment: Experiment,
+    options: argparse.Namespace,
+    only: Callable[[AnyRun], bool],
+    pause: Callable[[Session], bool],
+) -> int:
     folder = Folder(options.out or Path("cones-results", experiment.name))
     if options.workers is not None:
         check_integer("--workers", options.workers, 1)
-    print(
-        f"{experiment.title or experiment.name}: {len(experiment.runs())} runs, results in {folder.path}",
-        file=sys.stderr,
-    )
-    outcome = run_experiment(experiment, folder.path, only=_only(experiment, options), workers=options.workers)
+    count = sum(map(only, experiment.runs()))
+    print(f"{experiment.title or experiment.name}: {count} runs, results in {folder.path}", file=sys.stderr)
+    outcome = run_experiment(experiment, folder.path, only=only, pause=pause, workers=options.workers)
     if outcome.interrupted:
         print("cones: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
     if any(folder.runs.glob("*.json.gz")):
-        _report(folder, paper)
+        _report(folder)
     if outcome.failed:
         first = next(iter(outcome.failed.items()))
         print(
@@ -134,27 +165,35 @@ def _run(experiment: Experiment, options: argparse.Namespace, paper: Mapping[str
     return 0
 
 
-def _only(experiment: Experiment, options: argparse.Namespace) -> Any:
-    labels = {method.label.lower(): method.label for method in experiment.methods}
-    wanted = set(labels.values())
-    if options.methods:
-        names = [name.strip().lower() for name in options.methods.split(",")]
-        if unknown := [name for name in names if name not in labels]:
-            raise InputError(f"--methods: expected some of {', '.join(labels.values())}, got {', '.join(unknown)}")
-        wanted = {labels[name] for name in names}
+def _chosen(flag: str, text: str | None, known: list[str]) -> set[str]:
+    """The names that a list separated by commas chooses, whatever their case; all if there is none."""
+    if not text:
+        return set(known)
+    by_name = {name.lower(): name for name in known}
+    names = [name.strip().lower() for name in text.split(",")]
+    if unknown := [name for name in names if name not in by_name]:
+        raise InputError(f"{flag}: expected some of {', '.join(known)}, got {', '.join(unknown)}")
+    return {by_name[name] for name in names}
+
+
+def _only(experiment: Experiment, options: argparse.Namespace) -> Callable[[AnyRun], bool]:
+    wanted = _chosen("--methods", options.methods, [method.label for method in experiment.methods])
     if options.seeds is not None:
         check_integer("--seeds", options.seeds, 1)
 
-    def only(run: Run) -> bool:
+    def only(run: AnyRun) -> bool:
         seeds = run.method.seeds if options.seeds is None else run.method.seeds[: options.seeds]
         return run.method.label in wanted and run.seed in seeds
 
     return only
 
 
-def _report(folder: Folder, paper: Mapping[str, float] | None) -> None:
+def _report(folder: Folder) -> None:
     summary = summarise(folder)
-    print(text_table(summary))
+    print(end_table(summary).as_text())
+    for note in summary.notes:
+        print(f"  {note}")
+    paper = PAPER_MINUTES if summary.experiment["name"] in ("functions", "functions-quick") else None
     report = write_report(summary, folder.path / "report.html", paper)
     figures = [path for path in draw_figures(summary, folder.path / "figures") if path.suffix == ".png"]
     print(f"\nfigures: {', '.join(map(str, figures))}\nreport:  {report}")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import cones
-from cones.cli import experiment, info, minimize
+from cones.cli import experiment, info, minimize, train
 from cones.errors import ConesError
 
 __all__ = ["main", "parser"]
@@ -24,6 +24,7 @@ examples:
   cones minimize mymodule:loss --dim 20            minimise a Python function of a vector
   cones minimize --command "./simulate {input}" --dim 8 --workers 4
                                                    minimise what a program prints
+  cones train Swimmer-v4 --timesteps 3e6           train a policy; then evaluate, play, resume
   cones reproduce functions                        the paper's function experiments, in a short form
   cones run experiment.toml --out DIR              your own comparison, declared in a file
   cones report DIR                                 figures and report of what was recorded
@@ -56,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command_name", metavar="COMMAND", required=True)
     minimize.add_to(commands, common)
+    train.add_to(commands, common)
     experiment.add_to(commands, common)
     info.add_to(commands, common)
     return top

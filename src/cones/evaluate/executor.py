@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import signal
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from itertools import pairwise
 
 import numpy as np
 
 from cones.errors import InputError, StateError
 from cones.evaluate.evaluator import Evaluator, Objective
+from cones.processes import end_workers, worker_pool
 from cones.threads import thread_count
 from cones.types import Matrix, Vector
 
@@ -97,10 +97,6 @@ def _install(objective: Objective) -> None:
     """Run once in each worker process: what to evaluate is sent once, not with every task."""
     global _installed
     _installed = objective
-    # Ctrl-C belongs to the parent, which ends the workers. A forked worker has the parent's handlers, and
-    # one that turns SIGTERM into something else would not end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class ProcessEvaluator(Evaluator):
@@ -116,7 +112,7 @@ class ProcessEvaluator(Evaluator):
                     f"({error}); define it at the top of a module, or pass a ThreadPoolExecutor as workers"
                 ) from None
         self._workers = workers
-        self._executor = ProcessPoolExecutor(workers, initializer=_install, initargs=(objective,))
+        self._executor = worker_pool(workers, _install, objective)
 
     def losses(self, candidates: Matrix) -> Vector:
         self.partial = np.full(len(candidates), np.nan)
@@ -126,9 +122,4 @@ class ProcessEvaluator(Evaluator):
         self._executor.shutdown(cancel_futures=True)
 
     def abort(self) -> None:
-        # Work under way may take hours, so that the workers are ended rather than waited for. No future is
-        # cancelled: the executor itself fails them when it finds its workers gone.
-        processes = list((getattr(self._executor, "_processes", None) or {}).values())
-        self._executor.shutdown(wait=False)
-        for process in processes:
-            process.terminate()
+        end_workers(self._executor)

@@ -12,17 +12,26 @@ from cones.errors import MissingExtraError
 from cones.experiments.summary import Summary
 from cones.types import Vector
 
-__all__ = ["COLOURS", "FIGURES", "colour_of", "draw_figures", "wants_log"]
+__all__ = ["COLOURS", "colour_of", "draw_figures", "figures_of", "wants_log"]
 
 # One colour per method throughout: figures, report, README. Distinguishable with colour-blind eyes
 # and on light and dark ground.
 COLOURS = {"ES": "#4477aa", "NES": "#ccbb44", "CMA": "#aa3377", "CoNES": "#ee6677"}
 OTHERS = ("#228833", "#66ccee", "#bbbbbb", "#994455", "#997700")
 
-FIGURES = {
+# By name: the column that is drawn, and what it is.
+ON_FUNCTIONS = {
     "loss": ("mean_loss", "mean loss of the population"),
     "step": ("step", "length of the mean's step"),
 }
+ON_TASKS = {
+    "reward": ("mean_reward", "reward of the mean policy"),
+    "population": ("population_reward", "mean reward of the population"),
+}
+
+
+def figures_of(summary: Summary) -> dict[str, tuple[str, str]]:
+    return ON_TASKS if summary.on_tasks else ON_FUNCTIONS
 
 
 def colour_of(method: str, methods: list[str]) -> str:
@@ -38,7 +47,7 @@ def wants_log(curves: list[Vector]) -> bool:
 
 
 def draw_figures(summary: Summary, folder: Path) -> list[Path]:
-    """Write loss.png, step.png and the same as PDF into a folder."""
+    """Write loss.png and step.png, or reward.png and population.png, and the same as PDF into a folder."""
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingExtraError("figures need matplotlib; run: pip install 'cones[experiments]'")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -47,7 +56,7 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     problems, methods = summary.problems, summary.methods
-    for name, (column, title) in FIGURES.items():
+    for name, (column, title) in figures_of(summary).items():
         columns = min(4, len(problems))
         rows = -(-len(problems) // columns)
         figure = Figure(figsize=(3.4 * columns, 2.9 * rows + 0.5), layout="constrained", dpi=160)
@@ -88,8 +97,10 @@ def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list
             low = np.maximum(low, 0.1 * mean)  # a band that reaches zero has no place on a logarithmic axis
         axis.fill_between(x, low, mean + deviation, color=colour, alpha=0.2, linewidth=0)
         (lines[group.method],) = axis.plot(x, mean, color=colour, linewidth=1.4)
+    if (target := curves[0][0].target) is not None:
+        axis.axhline(target, color="#888888", linewidth=0.8, linestyle=(0, (6, 4)))
     axis.set_title(_plain(problem), fontsize=10)
-    axis.set_xlabel("evaluations")
+    axis.set_xlabel(curves[0][0].axis)
     axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
     axis.grid(alpha=0.25, linewidth=0.5)
     axis.spines[["top", "right"]].set_visible(False)

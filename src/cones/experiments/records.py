@@ -14,22 +14,34 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 import cones
 from cones.errors import InputError
-from cones.experiments.spec import Experiment, Run
+from cones.experiments.spec import Experiment
 from cones.types import Vector
 
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
-__all__ = ["Folder", "Record", "environment"]
+__all__ = ["Folder", "Named", "Record", "environment"]
 
 FORMAT, VERSION = "cones record", 1
-PACKAGES = ("numpy", "scipy", "cma")
+PACKAGES = ("numpy", "scipy", "cma", "gymnasium", "mujoco", "numba")
+
+
+class Named(Protocol):
+    """A run as far as its files are concerned."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+
+    def specification(self) -> dict[str, Any]:
+        """All that decides its numbers. Two runs with equal specifications are the same run."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Record:
 class Folder:
     """A folder of results. It belongs to one specification."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self.runs = self.path / "runs"
 
@@ -69,7 +81,12 @@ class Folder:
         if not empty:
             raise InputError(f"{self.path}: holds records but no {place.name}; choose another folder")
         self.runs.mkdir(parents=True, exist_ok=True)
-        write_atomically(place, json.dumps(experiment.specification(), indent=2).encode() + b"\n")
+        self.declare(experiment)
+
+    def declare(self, experiment: Experiment) -> None:
+        """Write the specification, whatever was there."""
+        content = json.dumps(experiment.specification(), indent=2).encode() + b"\n"
+        write_atomically(self.path / "experiment.json", content)
 
     def experiment(self) -> dict[str, Any]:
         """The specification of the experiment whose folder this is."""
@@ -84,13 +101,13 @@ class Folder:
         except ValueError as error:
             raise InputError(f"{place}: expected JSON: {error}") from None
 
-    def record_path(self, run: Run) -> Path:
+    def record_path(self, run: Named) -> Path:
         return self.runs / f"{run.name}.json.gz"
 
-    def checkpoint_path(self, run: Run) -> Path:
+    def checkpoint_path(self, run: Named) -> Path:
         return self.runs / f"{run.name}.ckpt"
 
-    def write(self, run: Run, finished: bool, stop: str, columns: Mapping[str, Any]) -> None:
+    def write(self, run: Named, finished: bool, stop: str, columns: Mapping[str, Any]) -> None:
         data = {
             "format": FORMAT,
             "version": VERSION,
@@ -104,7 +121,7 @@ class Folder:
         # Without a time stamp inside, equal records are equal files.
         write_atomically(self.record_path(run), gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
 
-    def is_finished(self, run: Run) -> bool:
+    def is_finished(self, run: Named) -> bool:
         """Whether this very run is recorded to its end."""
         path = self.record_path(run)
         if not path.exists():

@@ -18,14 +18,19 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cones.display import duration
-from cones.experiments.execute import execute
 from cones.experiments.records import Folder
-from cones.experiments.spec import Experiment, Run
+from cones.experiments.session import Session, execute
+from cones.experiments.spec import AnyRun, Experiment
 from cones.threads import core_count
 
 __all__ = ["Outcome", "run_experiment"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+REPORT_SECONDS = 0.5
+
+
+def never(session: Session) -> bool:
+    return False
 
 
 @dataclass
@@ -34,6 +39,7 @@ class Outcome:
 
     finished: int = 0
     skipped: int = 0
+    paused: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
 
@@ -46,7 +52,8 @@ def run_experiment(
     experiment: Experiment,
     folder: str | Path,
     *,
-    only: Callable[[Run], bool] = lambda run: True,
+    only: Callable[[AnyRun], bool] = lambda run: True,
+    pause: Callable[[Session], bool] = never,
     workers: int | None = None,
     stream: TextIO | None = None,
 ) -> Outcome:
@@ -56,6 +63,7 @@ def run_experiment(
         experiment: what to run.
         folder: where its records are; it belongs to this experiment from now on.
         only: which of its runs to execute now.
+        pause: when to leave a run for now, with its checkpoint; it is sent to the runs' processes.
         workers: processes at a time, one per core by default.
         stream: where progress is shown, standard error by default.
 
@@ -64,11 +72,16 @@ def run_experiment(
     place = Folder(folder)
     place.path.mkdir(parents=True, exist_ok=True)
     with place.locked():
-        return _run_all(experiment, place, only, workers, sys.stderr if stream is None else stream)
+        return _run_all(experiment, place, only, pause, workers, sys.stderr if stream is None else stream)
 
 
 def _run_all(
-    experiment: Experiment, place: Folder, only: Callable[[Run], bool], workers: int | None, stream: TextIO
+    experiment: Experiment,
+    place: Folder,
+    only: Callable[[AnyRun], bool],
+    pause: Callable[[Session], bool],
+    workers: int | None,
+    stream: TextIO,
 ) -> Outcome:
     place.claim(experiment)
     runs = [run for run in experiment.runs() if only(run)]
@@ -85,7 +98,7 @@ def _run_all(
             while pending and len(active) < slots:
                 run = pending.pop(0)
                 process: BaseProcess = context.Process(
-                    target=_process, args=(run, str(place.path), messages, stop), daemon=True
+                    target=_process, args=(run, str(place.path), messages, stop, pause), daemon=True
                 )
                 with _environment(dict.fromkeys(ONE_THREAD, "1")), _interrupts_ignored():
                     process.start()
@@ -104,19 +117,27 @@ def _run_all(
     return outcome
 
 
-def _process(run: Run, folder: str, messages: Any, stop: Any) -> None:
+def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Callable[[Session], bool] = never) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     name = run.name
     parent = multiprocessing.parent_process()
+    reported = 0.0
+
+    def report(session: Session) -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= REPORT_SECONDS or session.stop() is not None or pause(session):
+            reported = time.monotonic()
+            messages.put((name, "progress", session.share(), session.headline()))
+
     try:
         finished = execute(
             run,
             Folder(folder),
-            lambda share, loss: messages.put((name, "progress", share, loss)),
+            report,
             # If the parent was killed, nobody would ever stop this run.
-            lambda: stop.is_set() or (parent is not None and not parent.is_alive()),
+            lambda session: stop.is_set() or (parent is not None and not parent.is_alive()) or pause(session),
         )
-        messages.put((name, "finished" if finished else "stopped", 0.0, 0.0))
+        messages.put((name, "finished" if finished else "stopped" if stop.is_set() else "paused"))
     except Exception as error:
         messages.put((name, "failed", f"{type(error).__name__}: {error}", traceback.format_exc()))
 
@@ -184,7 +205,7 @@ class _Progress:
     begin: float = 0.0
     first: float | None = None
     share: float = 0.0
-    loss: float = float("nan")
+    headline: str = "starting"
 
     def left(self) -> str:
         done = self.share - (self.first or 0.0)
@@ -206,21 +227,25 @@ class _Board:
         if outcome.skipped:
             self.say(f"{outcome.skipped} of {total} runs are finished already")
 
-    def start(self, run: Run) -> None:
+    def start(self, run: AnyRun) -> None:
         self._runs[run.name] = _Progress(time.monotonic())
 
-    def progress(self, name: str, share: float, loss: float) -> None:
+    def progress(self, name: str, share: float, headline: str) -> None:
         if (run := self._runs.get(name)) is not None:
             if run.first is None:  # what was done before it was taken up again says nothing of its speed
                 run.begin, run.first = time.monotonic(), share
-            run.share, run.loss = share, loss
+            run.share, run.headline = share, headline
 
     def end(self, name: str, kind: str, message: Any = "", details: Any = "") -> None:
         run = self._runs.pop(name)
-        if kind == "finished":
-            self._outcome.finished += 1
+        if kind in ("finished", "paused"):
+            if kind == "finished":
+                self._outcome.finished += 1
+            else:
+                self._outcome.paused += 1
             taken = duration(time.monotonic() - run.started)
-            self.say(f"{name}  mean loss {run.loss:.6g}  {taken}  {self._overall()}")
+            left = "" if kind == "finished" else f"  paused at {100 * run.share:.0f}%"
+            self.say(f"{name}  {run.headline}  {taken}{left}  {self._overall()}")
         elif kind == "failed":
             self._outcome.failed[name] = str(message)
             self.say(f"{name}  FAILED: {message}")
@@ -228,7 +253,7 @@ class _Board:
                 self.say(str(details))
 
     def _overall(self) -> str:
-        done = self._outcome.finished
+        done = self._outcome.finished + self._outcome.paused
         left = self._total - self._outcome.skipped - done - len(self._outcome.failed)
         share = done + sum(run.share - (run.first or 0.0) for run in self._runs.values())
         text = f"[{self._outcome.skipped + done}/{self._total}]"
@@ -244,7 +269,7 @@ class _Board:
         lines = []
         for name, run in self._runs.items():
             bar = "#" * round(20 * run.share)
-            lines.append(f"  [{bar:<20}] {name}  {100 * run.share:3.0f}%  mean loss {run.loss:.5g}  {run.left()}")
+            lines.append(f"  [{bar:<20}] {name}  {100 * run.share:3.0f}%  {run.headline}  {run.left()}")
         lines.append(f"  {self._overall()}")
         if not self._terminal:
             if len(lines) > 1:

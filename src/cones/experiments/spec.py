@@ -13,6 +13,12 @@ dim = 5000                    # optional: shift, rotation (a seed), noise
 method = "cones"              # see `cones methods`
 popsize = 100                 # optional: label, seeds, maxfev, note, and the method's own settings
 radius = 100.0
+
+Instead of problems an experiment may have tasks, on which policies are trained:
+
+[[tasks]]
+task = "Swimmer-v4"           # any gymnasium id; optional: hidden, sigma, episodes, target, ...
+timesteps = 3_000_000
 """
 
 from __future__ import annotations
@@ -20,10 +26,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,9 +40,14 @@ from cones.errors import InputError
 from cones.methods import METHODS
 from cones.optimizers import SGD, Adam
 from cones.problems import PROBLEMS, Problem, problem_from
+from cones.rl.run import TASK_KEYS, TaskSpec, TrainingRun, file_name, task_from
 from cones.strategy import Strategy
+from cones.types import Vector
 
-__all__ = ["Experiment", "MethodSpec", "ProblemSpec", "Run", "experiment_from", "read_experiment"]
+if TYPE_CHECKING:
+    from cones.experiments.session import Session
+
+__all__ = ["AnyRun", "Experiment", "MethodSpec", "ProblemSpec", "Run", "experiment_from", "read_experiment"]
 
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
 OF_ALL = ("popsize", "xtol", "ftol", "stagnation", "ftarget", "maxtime")
@@ -77,13 +90,17 @@ class MethodSpec:
     label: str
     method: str
     seeds: tuple[int, ...]
-    maxfev: int
+    maxfev: int | None  # None on tasks, whose budget is in timesteps
     settings: dict[str, Any] = field(default_factory=dict)
     note: str = ""
 
-    def make(self, problem: Problem, mean: float, sigma: float, seed: int) -> Strategy:
-        settings = {name: value for name, value in self.settings.items() if name not in RATES}
-        rates = {name: value for name, value in self.settings.items() if name in RATES}
+    def strategy(
+        self, start: Vector, sigma: float, seed: int, all_settings: Mapping[str, Any] | None = None, **limits: Any
+    ) -> Strategy:
+        """The strategy with the method's settings, or with `all_settings` instead of them."""
+        chosen = self.settings if all_settings is None else all_settings
+        settings = {name: value for name, value in chosen.items() if name not in RATES}
+        rates = {name: value for name, value in chosen.items() if name in RATES}
         if rates:
             kind = check_one_of("optimizer", rates.pop("optimizer", "adam"), ("adam", "sgd"))
             if kind == "adam" and "momentum" in rates:
@@ -91,8 +108,7 @@ class MethodSpec:
             settings["optimizer"] = (SGD if kind == "sgd" else Adam)(**rates)
         # An experiment runs for its budget; tolerances end it only where it asks for them.
         settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
-        start = np.full(problem.dim, mean)
-        return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **settings)
+        return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **limits, **settings)
 
 
 @dataclass(frozen=True)
@@ -106,13 +122,14 @@ class Run:
     sigma: float
 
     @property
+    def on(self) -> ProblemSpec:
+        return self.problem
+
+    @property
     def name(self) -> str:
-        """The name of its files."""
-        words = f"{self.problem.label} {self.method.label} seed {self.seed}"
-        return re.sub(r"[^a-z0-9.+]+", "-", words.lower()).strip("-")
+        return file_name(self.problem.label, self.method.label, self.seed)
 
     def specification(self) -> dict[str, Any]:
-        """All that decides its numbers. Two runs with equal specifications are the same run."""
         return {
             "problem": asdict(self.problem),
             "method": self.method.method,
@@ -123,8 +140,18 @@ class Run:
             "start": {"mean": self.mean, "sigma": self.sigma},
         }
 
-    def start(self) -> Strategy:
-        return self.method.make(self.problem.make(), self.mean, self.sigma, self.seed)
+    def session(self, kept: tuple[Strategy, dict[str, Any]] | None = None) -> Session:
+        """The run at work: from its start, or from what a checkpoint has kept."""
+        from cones.experiments.session import FunctionSession
+
+        problem = self.problem.make()
+        if kept is None:
+            start = np.full(problem.dim, self.mean)
+            return FunctionSession(problem, self.method.strategy(start, self.sigma, self.seed))
+        return FunctionSession(problem, *kept)
+
+
+AnyRun = Run | TrainingRun
 
 
 @dataclass(frozen=True)
@@ -137,26 +164,37 @@ class Experiment:
     mean: float = 0.0
     sigma: float = 1.0
     title: str = ""
+    tasks: tuple[TaskSpec, ...] = ()  # instead of problems
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[AnyRun]:
         """All runs, the first seed of everything before the second of anything."""
         most = max(len(method.seeds) for method in self.methods)
-        return [
-            Run(problem, method, method.seeds[place], self.mean, self.sigma)
-            for place in range(most)
-            for problem in self.problems
-            for method in self.methods
-            if place < len(method.seeds)
-        ]
+        runs: list[AnyRun] = []
+        on: tuple[ProblemSpec | TaskSpec, ...] = (*self.problems, *self.tasks)
+        for place, what, method in product(range(most), on, self.methods):
+            if place >= len(method.seeds):
+                continue
+            if isinstance(what, TaskSpec):
+                runs.append(TrainingRun(what, method, method.seeds[place]))
+            else:
+                runs.append(Run(what, method, method.seeds[place], self.mean, self.sigma))
+        return runs
 
     def specification(self) -> dict[str, Any]:
-        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+        data = json.loads(json.dumps(asdict(self)))
+        # What an experiment on functions and one on tasks do not share.
+        for name in ("problems", "mean", "sigma") if self.tasks else ("tasks",):
+            del data[name]
+        return data  # type: ignore[no-any-return]
 
     @staticmethod
     def from_specification(data: Mapping[str, Any]) -> Experiment:
         """The experiment whose `specification()` this is."""
         parts = dict(data)
-        parts["problems"] = tuple(ProblemSpec(**entry) for entry in parts["problems"])
+        parts["problems"] = tuple(ProblemSpec(**entry) for entry in parts.get("problems", ()))
+        parts["tasks"] = tuple(
+            TaskSpec(**{**entry, "hidden": tuple(entry["hidden"])}) for entry in parts.get("tasks", ())
+        )
         parts["methods"] = tuple(MethodSpec(**{**entry, "seeds": tuple(entry["seeds"])}) for entry in parts["methods"])
         return Experiment(**parts)
 
@@ -178,8 +216,15 @@ def read_experiment(path: str | Path) -> Experiment:
 
 def experiment_from(data: Mapping[str, Any]) -> Experiment:
     """The experiment of a parsed TOML file. Every key is checked."""
-    keys = _Keys(data, "", ("name", "title", "seeds", "maxfev", "start", "problems", "methods"))
+    keys = _Keys(data, "", ("name", "title", "seeds", "maxfev", "timesteps", "start", "problems", "tasks", "methods"))
     seeds = _seeds("seeds", keys.get("seeds", 1))
+    experiment = _on_tasks(keys, seeds) if keys.has("tasks") else _on_functions(keys, seeds)
+    _check_names(experiment)
+    return experiment
+
+
+def _on_functions(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
+    keys.refuse("timesteps", "maxfev, which counts evaluations: `timesteps` is for tasks")
     maxfev = check_integer("maxfev", keys.need("maxfev"), 1)
     start = _Keys(keys.get("start", {}), "start.", ("mean", "sigma"))
     experiment = Experiment(
@@ -192,7 +237,6 @@ def experiment_from(data: Mapping[str, Any]) -> Experiment:
         mean=check_number("start.mean", start.get("mean", 0.0)),
         sigma=check_positive("start.sigma", start.get("sigma", 1.0)),
     )
-    _check_names(experiment)
     # Settings that cannot work are found now, not in a worker.
     for i, problem in enumerate(experiment.problems):
         try:
@@ -202,11 +246,39 @@ def experiment_from(data: Mapping[str, Any]) -> Experiment:
         for j, method in enumerate(experiment.methods):
             # A full covariance takes long to set up in many dimensions.
             dim = min(problem.dim, 100) if method.settings.get("belief") == "full" else problem.dim
-            try:
-                method.make(problem_from("sphere", dim), experiment.mean, experiment.sigma, 0)
-            except (InputError, TypeError) as error:
-                raise InputError(f"methods[{j}].{error}") from None
+            with _errors_of_method(j):
+                method.strategy(np.full(dim, experiment.mean), experiment.sigma, 0)
     return experiment
+
+
+def _on_tasks(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
+    for name in ("problems", "maxfev", "start"):
+        keys.refuse(name, "tasks alone, each with timesteps and sigma")
+    tasks = []
+    for i, entry in enumerate(_tables(keys, "tasks")):
+        table = _Keys(entry, f"tasks[{i}].", TASK_KEYS)
+        tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
+    experiment = Experiment(
+        name=_name(keys.need("name")),
+        title=str(keys.get("title", "")),
+        problems=(),
+        tasks=tuple(tasks),
+        methods=tuple(
+            _method(entry, f"methods[{i}].", seeds, None) for i, entry in enumerate(_tables(keys, "methods"))
+        ),
+    )
+    for task, (j, method) in product(tasks, enumerate(experiment.methods)):
+        with _errors_of_method(j):
+            method.strategy(np.zeros(10), task.sigma, 0, TrainingRun(task, method, 0).settings, maxiter=task.timesteps)
+    return experiment
+
+
+@contextmanager
+def _errors_of_method(place: int) -> Iterator[None]:
+    try:
+        yield
+    except (InputError, TypeError) as error:
+        raise InputError(f"methods[{place}].{error}") from None
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -214,13 +286,13 @@ def _check_names(experiment: Experiment) -> None:
     labels = [method.label for method in experiment.methods]
     if len({label.lower() for label in labels}) < len(labels):
         raise InputError(f"methods: expected a label for each, got {', '.join(labels)}; give `label` where one repeats")
-    names: dict[str, Run] = {}
+    names: dict[str, AnyRun] = {}
     for run in experiment.runs():
         other = names.setdefault(run.name, run)
         if other is not run:
             raise InputError(
                 f"problems, methods: expected runs with different names, got {run.name!r} for "
-                f"{other.problem.label} {other.method.label} and for {run.problem.label} {run.method.label}; "
+                f"{other.on.label} {other.method.label} and for {run.on.label} {run.method.label}; "
                 "leave one out, or choose labels that differ in letters of a file name"
             )
 
@@ -234,15 +306,22 @@ class _Keys:
         for name in table:
             if name not in known:
                 raise InputError(f"{place}{name}: unknown key; expected one of {', '.join(known)}")
-        self._table, self._place = table, place
+        self.table, self._place = table, place
+
+    def has(self, name: str) -> bool:
+        return name in self.table
+
+    def refuse(self, name: str, expected: str) -> None:
+        if name in self.table:
+            raise InputError(f"{self._place}{name}: expected {expected}")
 
     def get(self, name: str, default: Any) -> Any:
-        return self._table.get(name, default)
+        return self.table.get(name, default)
 
     def need(self, name: str) -> Any:
-        if name not in self._table:
+        if name not in self.table:
             raise InputError(f"{self._place}{name}: expected this key, and it is missing")
-        return self._table[name]
+        return self.table[name]
 
 
 def _tables(keys: _Keys, name: str) -> list[Any]:
@@ -264,16 +343,17 @@ def _problem(table: Any, place: str) -> ProblemSpec:
     )
 
 
-def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int) -> MethodSpec:
+def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | None) -> MethodSpec:
     known = tuple(table) if isinstance(table, Mapping) else ()
     name = check_one_of(f"{place}method", _Keys(table, place, known).need("method"), tuple(METHODS))
-    keys = _Keys(table, place, ("method", "label", "seeds", "maxfev", "note", *SETTINGS[name]))
+    budget = () if maxfev is None else ("maxfev",)
+    keys = _Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
     labels = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA"}
     return MethodSpec(
         label=str(keys.get("label", labels[name])),
         method=name,
         seeds=_seeds(f"{place}seeds", keys.get("seeds", list(seeds))),
-        maxfev=check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
+        maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
         settings={key: table[key] for key in SETTINGS[name] if key in table},
         note=str(keys.get("note", "")),
     )

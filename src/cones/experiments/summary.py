@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,49 +12,80 @@ import numpy as np
 from cones.errors import InputError
 from cones.experiments.records import Folder, Record
 from cones.experiments.spec import Experiment, ProblemSpec
+from cones.rl.run import TaskSpec
 from cones.types import Vector
 
-__all__ = ["Group", "Summary", "summarise", "text_table"]
+__all__ = ["Group", "Summary", "summarise"]
+
+GRID = 400  # places at which curves are compared whose seeds have counted differently
 
 
 @dataclass(frozen=True)
 class Group:
-    """The records of one method on one problem, one per seed."""
+    """The records of one method on one problem or task, one per seed.
+
+    Attributes:
+        axis: the column that counts what is spent: evaluations, or timesteps.
+        budget: how much of it was declared.
+        target: a reward to reach, on tasks that have one.
+    """
 
     problem: str
     method: str
     note: str
     declared_seeds: int
-    maxfev: int
+    axis: str
+    budget: int
     records: list[Record]
-
-    @property
-    def length(self) -> int:
-        """Iterations that all seeds have done."""
-        return min(record.columns["evaluations"].size for record in self.records)
+    target: float | None = None
 
     def curve(self, column: str) -> tuple[Vector, Vector, Vector]:
-        """Evaluations, and mean and standard deviation of a column over seeds."""
-        values = np.array([record.columns[column][: self.length] for record in self.records])
-        return self.records[0].columns["evaluations"][: self.length], values.mean(axis=0), values.std(axis=0)
+        """What was spent, and mean and standard deviation of a column over seeds, as far as all seeds are.
+
+        Rows in which the column was not measured are left out. Seeds whose episodes differ in length have
+        spent different amounts in the same iteration: their curves are interpolated to common places.
+        """
+        lines = [_measured(record.columns[self.axis], record.columns[column]) for record in self.records]
+        length = min(x.size for x, _ in lines)
+        x = lines[0][0][:length]
+        if all(np.array_equal(other[:length], x) for other, _ in lines):
+            values = np.array([y[:length] for _, y in lines])
+        elif length:
+            x = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), GRID)
+            values = np.array([np.interp(x, *line) for line in lines])
+        else:
+            x, values = np.empty(0), np.empty((len(lines), 0))
+        return x, values.mean(axis=0), values.std(axis=0)
 
     def at_end(self, column: str) -> tuple[float, float]:
-        """Mean and standard deviation over seeds, after the last iteration that all have done."""
+        """Mean and standard deviation over seeds, where all still are."""
         _, mean, deviation = self.curve(column)
-        return float(mean[-1]), float(deviation[-1])
+        return (float(mean[-1]), float(deviation[-1])) if mean.size else (math.nan, math.nan)
+
+    def to_target(self, column: str = "mean_reward") -> tuple[float, list[float]]:
+        """What was spent when the mean over seeds first reached the target, and when each seed did; NaN for never."""
+        x, mean, _ = self.curve(column)
+        each = [
+            _crossing(*_measured(record.columns[self.axis], record.columns[column]), self.target)
+            for record in self.records
+        ]
+        return _crossing(x, mean, self.target), each
 
     @property
-    def evaluations(self) -> int:
-        return int(self.records[0].columns["evaluations"][self.length - 1])
+    def spent(self) -> int:
+        """Evaluations or timesteps that all seeds have done."""
+        return int(min(record.columns[self.axis][-1] for record in self.records))
 
     def seconds(self) -> tuple[float, float]:
         """Mean and standard deviation of the seconds per run."""
         values = np.array([record.seconds for record in self.records])
         return float(values.mean()), float(values.std())
 
-    def seconds_per_evaluation(self) -> float:
-        total = sum(record.columns["evaluations"][-1] for record in self.records)
-        return sum(record.seconds for record in self.records) / float(total)
+    def seconds_each(self) -> float:
+        """Seconds per evaluation or timestep."""
+        return sum(record.seconds for record in self.records) / sum(
+            float(record.columns[self.axis][-1]) for record in self.records
+        )
 
     @property
     def label(self) -> str:
@@ -61,12 +93,28 @@ class Group:
         parts = [self.note] if self.note else []
         if len(self.records) < self.declared_seeds:
             parts.append(f"{len(self.records)} of {self.declared_seeds} seeds")
+        where = f"at {self.spent} of {self.budget} {self.axis}"
         if not all(record.finished for record in self.records):
-            parts.append(f"stopped at {self.evaluations} of {self.maxfev} evaluations")
-        early = sorted({record.stop for record in self.records if record.finished and record.stop != "maxfev"})
+            parts.append(f"stopped {where}")
+        early = {record.stop for record in self.records if record.finished} - {"maxfev", "timesteps"}
         if early:
-            parts.append(f"ended by {', '.join(early)} at {self.evaluations} of {self.maxfev} evaluations")
+            parts.append(f"ended by {', '.join(sorted(early))} {where}")
         return "; ".join(parts)
+
+
+def _measured(x: Vector, y: Vector) -> tuple[Vector, Vector]:
+    kept = np.isfinite(y)
+    return x[kept], y[kept]
+
+
+def _crossing(x: Vector, y: Vector, level: float | None) -> float:
+    """Where y first reaches a level, interpolated; NaN if it never does."""
+    if level is None or not (y >= level).any():
+        return math.nan
+    place = int(np.argmax(y >= level))
+    if place == 0:
+        return float(x[0])
+    return float(np.interp(level, y[place - 1 : place + 1], x[place - 1 : place + 1]))
 
 
 @dataclass(frozen=True)
@@ -76,6 +124,11 @@ class Summary:
     experiment: dict[str, Any]
     environments: list[dict[str, Any]]
     groups: list[Group]
+
+    @property
+    def on_tasks(self) -> bool:
+        """Whether policies were trained, rather than functions minimised."""
+        return bool(self.experiment.get("tasks"))
 
     @property
     def problems(self) -> list[str]:
@@ -88,65 +141,52 @@ class Summary:
     def of(self, problem: str) -> list[Group]:
         return [group for group in self.groups if group.problem == problem]
 
+    @property
+    def notes(self) -> list[str]:
+        """What differs from the declared protocol, a line per group."""
+        return [f"{group.method} on {group.problem}: {group.label}" for group in self.groups if group.label]
+
 
 def summarise(folder: Folder) -> Summary:
     """Group the records of a folder."""
-    experiment = folder.experiment()
+    data = folder.experiment()
     try:
-        runs = Experiment.from_specification(experiment).runs()
+        experiment = Experiment.from_specification(data)
+        declared = {json.dumps(run.specification(), sort_keys=True): run for run in experiment.runs()}
     except (TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{folder.path}: expected an experiment in experiment.json ({error})") from None
-    declared = [json.loads(json.dumps(run.specification())) for run in runs]
     found: dict[tuple[str, str], list[Record]] = {}
     environments: list[dict[str, Any]] = []
     for record in folder.records():
-        if record.run not in declared:
+        run = declared.get(json.dumps(record.run, sort_keys=True))
+        if run is None:
             raise InputError(
                 f"{folder.path}: holds a record of another specification ({record.run.get('label')}, "
                 f"seed {record.run.get('seed')}); move it away"
             )
         if record.columns["evaluations"].size:
-            problem = ProblemSpec(**record.run["problem"]).label
-            found.setdefault((problem, record.run["label"]), []).append(record)
+            found.setdefault((run.on.label, run.method.label), []).append(record)
             if record.environment not in environments:
                 environments.append(record.environment)
     if not found:
         raise InputError(f"{folder.path}: expected records of runs, and there are none yet")
     groups = []
-    for entry in experiment["problems"]:
-        problem = ProblemSpec(**entry).label
-        for method in experiment["methods"]:
-            if records := found.get((problem, method["label"])):
+    on: tuple[ProblemSpec | TaskSpec, ...] = (*experiment.problems, *experiment.tasks)
+    for what in on:
+        for method in experiment.methods:
+            if records := found.get((what.label, method.label)):
                 records.sort(key=lambda record: int(record.run["seed"]))
+                task = what if isinstance(what, TaskSpec) else None
                 groups.append(
-                    Group(problem, method["label"], method["note"], len(method["seeds"]), method["maxfev"], records)
+                    Group(
+                        problem=what.label,
+                        method=method.label,
+                        note=method.note,
+                        declared_seeds=len(method.seeds),
+                        axis="timesteps" if task else "evaluations",
+                        budget=task.timesteps if task else int(method.maxfev or 0),
+                        records=records,
+                        target=task.target if task else None,
+                    )
                 )
-    return Summary(experiment, environments, groups)
-
-
-def text_table(summary: Summary) -> str:
-    """The end of every run, for the terminal."""
-    head = ("problem", "method", "seeds", "evaluations", "mean loss", "step of the mean", "seconds per run", "")
-    rows = []
-    for group in summary.groups:
-        rows.append(
-            (
-                group.problem,
-                group.method,
-                str(len(group.records)),
-                str(group.evaluations),
-                plus_minus(*group.at_end("mean_loss")),
-                plus_minus(*group.at_end("step")),
-                plus_minus(*group.seconds()),
-                group.label,
-            )
-        )
-    widths = [max(len(row[place]) for row in (head, *rows)) for place in range(len(head))]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    ]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
-
-
-def plus_minus(mean: float, deviation: float) -> str:
-    return f"{mean:.4g} ± {deviation:.2g}"
+    return Summary(data, environments, groups)

@@ -1,0 +1,216 @@
+"""`cones train`, `cones resume`, `cones evaluate` and `cones play`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cones.checks import check_integer
+from cones.display import ProgressLine, duration
+from cones.methods import METHODS
+from cones.rl.api import Trained, evaluate, go_on, kept_run, load_policy, new_run
+from cones.rl.run import TrainingRun
+from cones.rl.video import record_video
+from cones.rl.writers import tensorboard_writer
+
+if TYPE_CHECKING:
+    from cones.rl.training import Training
+
+__all__ = ["add_to"]
+
+TRAIN = """\
+Train a policy on a gymnasium environment: a network with tanh units, observations normalised as they come.
+
+  cones train Swimmer-v4 --seed 0 --timesteps 3e6
+  cones train CartPole-v1 --timesteps 1e5 --hidden 8
+  cones train mymodule:MyEnv-v0        imports mymodule, which registers the environment
+
+For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's tasks, whole episodes run in compiled code, one
+simulation per thread, and the defaults are the paper's hyperparameters. Any other environment with Box or Discrete
+spaces runs in processes, one environment each.
+
+--out keeps the run: record, policy, and a checkpoint. After Ctrl-C or a crash `cones resume DIR` goes on exactly;
+`cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use what there is.
+"""
+
+METHOD_SETTINGS = (
+    ("popsize", int, "N", "candidates per iteration (default 40; CMA: 4 + 3 log n)"),
+    ("learning_rate", float, "R", "of Adam, for the mean"),
+    ("variance_learning_rate", float, "R", "of Adam, for the log-variance"),
+    ("radius", float, "R", "of the KL ball (CoNES)"),
+)
+TASK_SETTINGS = (
+    ("sigma", float, "S", "initial standard deviation of the weights"),
+    ("episodes", int, "M", "per candidate and iteration (default 1)"),
+    ("evaluate_every", int, "K", "iterations between evaluations of the mean policy (default 5)"),
+    ("evaluation_episodes", int, "M", "per evaluation (default 10); they do not count as training"),
+    ("target", float, "R", "a reward to mark in figures and tables"),
+)
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    text = "train a policy on a gymnasium environment"
+    train = commands.add_parser("train", parents=[common], help=text, description=TRAIN, formatter_class=raw)
+    train.add_argument("task", metavar="ENV", help="the id of an environment")
+    train.add_argument("--method", choices=list(METHODS), default="cones", help="default: cones")
+    train.add_argument("--seed", metavar="K", type=int, default=0, help="makes the run repeatable (default 0)")
+    train.add_argument("--timesteps", metavar="T", type=float, help="budget (default: the paper's, or 10^6)")
+    train.add_argument("--out", metavar="DIR", help="folder of the run (default: cones-results/ENV-METHOD-seed-K)")
+    policy = train.add_argument_group("the policy and its episodes")
+    shape = policy.add_mutually_exclusive_group()
+    shape.add_argument("--hidden", metavar="N", type=int, nargs="+", help="units of the hidden layers")
+    shape.add_argument("--linear", action="store_true", help="no hidden layer")
+    how = train.add_argument_group("the method")
+    for group, settings in ((policy, TASK_SETTINGS), (how, METHOD_SETTINGS)):
+        for name, kind, metavar, help_text in settings:
+            group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, type=kind, help=help_text)
+    how.add_argument("--independent", action="store_true", help="independent candidates instead of antithetic pairs")
+    how.add_argument("--belief", choices=["diagonal", "full"], help="covariance (default diagonal)")
+    _running(train)
+    train.set_defaults(call=run_train)
+
+    text = "go on with a training run"
+    again = commands.add_parser(
+        "resume", parents=[common], help=text, description=f"{text.capitalize()}, exactly where it was stopped."
+    )
+    again.add_argument("folder", metavar="DIR", help="what `cones train` has made")
+    again.add_argument("--timesteps", metavar="T", type=float, help="another budget, to train longer")
+    _running(again)
+    again.set_defaults(call=run_resume)
+
+    text = "episodes of a trained policy"
+    test = commands.add_parser(
+        "evaluate", parents=[common], help=text, description="Mean and standard deviation of a policy's rewards."
+    )
+    test.add_argument("folder", metavar="DIR", help="what `cones train` has made, or a .policy.npz file")
+    test.add_argument("--episodes", metavar="M", type=int, default=100, help="how many (default 100)")
+    test.add_argument("--seed", metavar="K", type=int, default=0, help="of the episodes (default 0)")
+    test.add_argument("--threads", metavar="K", type=int, help="simulations at a time (default: one per core)")
+    test.set_defaults(call=run_evaluate)
+
+    text = "a video of a trained policy"
+    play = commands.add_parser(
+        "play",
+        parents=[common],
+        help=text,
+        description="Write a video of an episode, rendered off-screen. Needs pip install 'cones[video]'; MuJoCo needs "
+        "OpenGL without a screen: Debian's libosmesa6 (MUJOCO_GL=osmesa, chosen where it is found) or libegl1 with a "
+        "driver (MUJOCO_GL=egl).",
+    )
+    play.add_argument("folder", metavar="DIR", help="what `cones train` has made, or a .policy.npz file")
+    play.add_argument("--video", metavar="FILE", required=True, help="where to write it: .mp4 or .gif")
+    play.add_argument("--steps", metavar="N", type=int, default=1000, help="at most so many (default 1000)")
+    play.add_argument("--seed", metavar="K", type=int, default=0, help="of the episode (default 0)")
+    play.set_defaults(call=run_play)
+
+
+def _running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", metavar="K", type=int, help="simulations at a time (default: one per core)")
+    parser.add_argument("--tensorboard", metavar="DIR", help="log there, too; needs pip install 'cones[tensorboard]'")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def run_train(options: argparse.Namespace) -> int:
+    names = [setting[0] for setting in (*TASK_SETTINGS, *METHOD_SETTINGS)]
+    settings = {name: getattr(options, name) for name in (*names, "belief") if getattr(options, name) is not None}
+    if options.linear or options.hidden is not None:
+        settings["hidden"] = [] if options.linear else options.hidden
+    if options.independent:
+        settings["antithetic"] = False
+    run = new_run(options.task, options.method, options.seed, options.timesteps, settings)
+    return _trained(run, options.out or Path("cones-results", run.name), options, another_budget=False)
+
+
+def run_resume(options: argparse.Namespace) -> int:
+    run = kept_run(options.folder, options.timesteps)
+    return _trained(run, options.folder, options, another_budget=options.timesteps is not None)
+
+
+def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, another_budget: bool) -> int:
+    if options.threads is not None:
+        check_integer("--threads", options.threads, 1)
+    with ExitStack() as stack:
+        followers: list[Callable[[Training], None]] = []
+        if not options.quiet:
+            print(f"{run.task.task}, {run.method.label}, seed {run.seed}: results in {folder}", file=sys.stderr)
+            progress = _Progress()
+            stack.callback(progress.close)
+            followers.append(progress)
+        if options.tensorboard:
+            followers.append(stack.enter_context(tensorboard_writer(options.tensorboard)))
+
+        def follow(training: Training) -> None:
+            for follower in followers:
+                follower(training)
+
+        trained = go_on(run, folder, options.threads, follow, another_budget)
+    _say(trained, folder)
+    if trained.stop == "interrupted":
+        print(f"cones: interrupted; `cones resume {folder}` goes on from here", file=sys.stderr)
+        return 130
+    return 1 if trained.stop in ("all_nan", "diverged") else 0
+
+
+def _say(trained: Trained, folder: str | Path) -> None:
+    print(f"reward of the mean policy {trained.reward:.5g} after {trained.timesteps} timesteps ({trained.stop})")
+    print(f"policy, record and checkpoint are in {folder}; see cones evaluate, play, report and resume")
+
+
+def run_evaluate(options: argparse.Namespace) -> int:
+    policy = load_policy(options.folder)
+    episodes = evaluate(policy, options.episodes, seed=options.seed, threads=options.threads)
+    good = episodes.returns[~np.isnan(episodes.returns)]
+    if good.size:
+        print(
+            f"{policy.task}: reward {good.mean():.6g} ± {good.std():.4g} over {good.size} episodes, "
+            f"from {good.min():.6g} to {good.max():.6g}, {episodes.lengths.mean():.4g} steps on average"
+        )
+    if episodes.problems:
+        first = next(iter(episodes.problems.values()))
+        print(f"cones: {len(episodes.problems)} episodes failed, the first: {first}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run_play(options: argparse.Namespace) -> int:
+    policy = load_policy(options.folder)
+    check_integer("--steps", options.steps, 1)
+    reward, frames = record_video(policy, options.video, options.steps, options.seed)
+    print(f"{options.video}: {frames} frames, reward {reward:.6g}")
+    return 0
+
+
+class _Progress(ProgressLine):
+    """Timesteps, rewards, steps per second and the time left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begin: tuple[float, int] | None = None
+
+    def __call__(self, training: Training) -> None:
+        now, steps = time.monotonic(), training.timesteps
+        if self._begin is None:
+            self._begin = now, steps  # what was done before it was taken up again says nothing of its speed
+        self.show(lambda: self._line(training, now, steps))
+
+    def _line(self, training: Training, now: float, steps: int) -> str:
+        assert self._begin is not None
+        rate = (steps - self._begin[1]) / max(now - self._begin[0], 1e-9)
+        parts = [
+            f"{training.run.method.label} {steps:.3g} of {training.run.task.timesteps:.3g} timesteps",
+            f"population {training.last('population_reward'):.5g}",
+            f"mean policy {training.last('mean_reward'):.5g}",
+        ]
+        if rate > 0.0:
+            parts += [f"{rate:.0f} steps/s", f"{duration((training.run.task.timesteps - steps) / rate)} left"]
+        if training.problems:
+            parts.append(f"{len(training.problems)} episodes failed: {next(iter(training.problems.values()))}")
+        return "  ".join(parts)

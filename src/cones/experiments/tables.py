@@ -1,0 +1,136 @@
+"""The tables of a report: where the runs end, what they took; as text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cones.experiments.summary import Group, Summary
+from cones.rl.tasks import PAPER
+
+__all__ = ["PAPER_MINUTES", "Table", "end_table", "plus_minus", "time_table"]
+
+# Run times per seed on functions that the paper reports, in minutes, on a 10-core 3.3 GHz i9-7900X.
+PAPER_MINUTES = {"ES": 1.0, "NES": 1.0, "CoNES": 5.0, "CMA": 35.0}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A head and rows of text; `best` says which rows to mark."""
+
+    head: list[str]
+    rows: list[list[str]]
+    best: list[bool]
+
+    def as_text(self) -> str:
+        widths = [max(len(row[place]) for row in (self.head, *self.rows)) for place in range(len(self.head))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (self.head, *self.rows)
+        ]
+        return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+    def as_html(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.head)
+        rows = [
+            f"<tr{' class=best' if best else ''}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row, best in zip(self.rows, self.best, strict=True)
+        ]
+        return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+    def as_markdown(self) -> str:
+        lines = [self.head, ["---"] * len(self.head)]
+        for row, best in zip(self.rows, self.best, strict=True):
+            cells = [html.escape(cell, quote=False).replace("|", "\\|") for cell in row]
+            lines.append([f"**{cell}**" if best else cell for cell in cells])
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def plus_minus(mean: float, deviation: float) -> str:
+    return "-" if math.isnan(mean) else f"{mean:.4g} ± {deviation:.2g}"
+
+
+def end_table(summary: Summary) -> Table:
+    """Where the runs end; on tasks with the timesteps to the target, beside the paper's."""
+    return _rewards(summary) if summary.on_tasks else _losses(summary)
+
+
+def _losses(summary: Summary) -> Table:
+    head = ["problem", "method", "seeds", "evaluations", "mean loss", "loss at the mean", "step of the mean"]
+    rows, best = [], []
+    for problem in summary.problems:
+        groups = summary.of(problem)
+        # Methods are compared at the same number of evaluations only.
+        most = max(group.spent for group in groups)
+        ends = [group.at_end("mean_loss")[0] if group.spent > 0.99 * most else math.inf for group in groups]
+        for group, end in zip(groups, ends, strict=True):
+            numbers = [plus_minus(*group.at_end(column)) for column in ("mean_loss", "loss_at_mean", "step")]
+            rows.append([problem, group.method, str(len(group.records)), f"{group.spent:,}", *numbers])
+            best.append(end == min(ends))
+    return Table(head, rows, best)
+
+
+def _rewards(summary: Summary) -> Table:
+    head = ["task", "method", "seeds", "timesteps", "reward of the mean policy", "mean reward of the population"]
+    head += ["target", "timesteps to it, seeds averaged", "by seed", "paper (-v2)"]
+    rows, best = [], []
+    for task in summary.problems:
+        groups = summary.of(task)
+        arrivals = [group.to_target()[0] for group in groups]
+        first = min((value for value in arrivals if not math.isnan(value)), default=math.nan)
+        for group, arrival in zip(groups, arrivals, strict=True):
+            numbers = [plus_minus(*group.at_end(column)) for column in ("mean_reward", "population_reward")]
+            row = [task, group.method, str(len(group.records)), f"{group.spent:,}", *numbers]
+            rows.append([*row, *_target(group, arrival)])
+            best.append(arrival == first)
+    return Table(head, rows, best)
+
+
+def _target(group: Group, arrival: float) -> list[str]:
+    if group.target is None:
+        return ["-"] * 4
+    each = np.array(group.to_target()[1])
+    reached = each[~np.isnan(each)]
+    by_seed = f"{reached.mean():.3g} ± {reached.std():.2g}, " if reached.size else ""
+    paper = PAPER.get(group.problem)
+    published = paper.timesteps.get(group.method) if paper else None
+    missed = f"not in {paper.limit:.0e}".replace("e+0", "e") if paper and group.method in PAPER_MINUTES else "-"
+    return [
+        f"{group.target:g}",
+        f"not in {group.spent:.3g}" if math.isnan(arrival) else f"{arrival:.3g}",
+        f"{by_seed}{reached.size} of {each.size} seeds",
+        missed if published is None else f"{published:.3g}",
+    ]
+
+
+def time_table(summary: Summary, paper_minutes: Mapping[str, float] | None = None) -> Table:
+    """Seconds per run, and over ES; on functions beside the paper's."""
+    unit = "timesteps" if summary.on_tasks else "evaluations"
+    head = ["method", "runs", "seconds per run", "of which optimizer", f"seconds per 1000 {unit}", "over ES"]
+    if paper_minutes:
+        head += ["paper, per run", "paper, over ES"]
+    by_method = {name: [g for g in summary.groups if g.method == name] for name in summary.methods}
+    cost = {name: float(np.mean([group.seconds_each() for group in groups])) for name, groups in by_method.items()}
+    rows = []
+    for name, groups in by_method.items():
+        records = [record for group in groups for record in group.records]
+        seconds = np.array([record.seconds for record in records])
+        own = np.array([np.nansum(record.columns["optimizer_seconds"]) for record in records])
+        same = {group.problem for group in groups} == {g.problem for g in by_method.get("ES", [])}
+        row = [
+            name,
+            str(len(records)),
+            plus_minus(float(seconds.mean()), float(seconds.std())),
+            f"{100.0 * own.sum() / seconds.sum():.3g}%",
+            f"{1e3 * cost[name]:.3g}",
+            f"{cost[name] / cost['ES']:.3g}" if same else "-",
+        ]
+        if paper_minutes:
+            minutes = paper_minutes.get(name)
+            row += [f"{minutes:g} min", f"{minutes / paper_minutes['ES']:g}"] if minutes else ["-", "-"]
+        rows.append(row)
+    return Table(head, rows, [False] * len(rows))

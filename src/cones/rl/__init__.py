@@ -1,0 +1,9 @@
+"""Reinforcement learning: policies trained by evolution strategies, on MuJoCo at the speed of the physics.
+
+Needs `pip install 'cones[rl]'`; importing this package alone does not.
+"""
+
+from cones.rl.api import Trained, evaluate, load_policy, resume, train
+from cones.rl.policy import Policy
+
+__all__ = ["Policy", "Trained", "evaluate", "load_policy", "resume", "train"]

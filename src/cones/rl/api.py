@@ -1,0 +1,211 @@
+"""Training from Python: `train`, `resume`, `load_policy`, `evaluate`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cones.checks import check_integer
+from cones.errors import InputError
+from cones.rl.policy import Policy
+from cones.rl.rollouts import Episodes
+from cones.rl.run import TASK_KEYS, TrainingRun
+from cones.types import Vector
+
+if TYPE_CHECKING:
+    from cones.rl.training import Training
+
+__all__ = ["Trained", "evaluate", "load_policy", "resume", "train"]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of a training run.
+
+    Attributes:
+        policy: the mean policy, `action = policy(observation)`.
+        reward: its mean reward in the last evaluation.
+        timesteps: steps of training, evaluations not counted.
+        history: columns by iteration: timesteps, population_reward, mean_reward (NaN where the mean policy was not
+            evaluated), spread, step and others.
+        stop: why it ended; "interrupted" after Ctrl-C.
+    """
+
+    policy: Policy
+    reward: float
+    timesteps: int
+    history: dict[str, Vector]
+    stop: str
+
+
+def train(
+    task: str,
+    method: str = "cones",
+    *,
+    timesteps: float | None = None,
+    seed: int = 0,
+    out: str | PathLike[str] | None = None,
+    threads: int | None = None,
+    callback: Callable[[Training], None] | None = None,
+    **settings: Any,
+) -> Trained:
+    """Train a policy on a gymnasium environment.
+
+    Args:
+        task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
+        method: "cones", "es", "nes" or "cma".
+        timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
+        seed: makes the run repeatable, whatever the number of threads.
+        out: a folder that keeps the run as it goes: checkpoint, record, policy. `resume` goes on from it.
+        threads: simulations at a time, one per core by default.
+        callback: called with the `Training` after every iteration.
+        **settings: of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy), `sigma`
+            (initial standard deviation of the weights), `episodes` per candidate, `evaluate_every` iterations,
+            `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate,
+            radius, belief and others. The paper's for its tasks by default.
+
+    Ctrl-C ends the training; what there is then is returned, and kept in `out`.
+
+    Example:
+        >>> trained = train("CartPole-v1", timesteps=2000, popsize=4, hidden=[], threads=1)
+        >>> trained.policy(np.zeros(4)) in (0, 1)
+        True
+    """
+    return go_on(new_run(task, method, seed, timesteps, settings), out, threads, callback)
+
+
+def resume(
+    folder: str | PathLike[str],
+    *,
+    timesteps: float | None = None,
+    threads: int | None = None,
+    callback: Callable[[Training], None] | None = None,
+) -> Trained:
+    """Go on with a training run, bit for bit as if it had not been stopped.
+
+    Args:
+        folder: what `train` was given as `out`.
+        timesteps: another budget, to train longer.
+    """
+    return go_on(kept_run(folder, timesteps), folder, threads, callback, another_budget=timesteps is not None)
+
+
+def load_policy(folder: str | PathLike[str]) -> Policy:
+    """The policy of a training run: `action = policy(observation)`.
+
+    `folder` is that of the run, or a `.policy.npz` file. Of several runs in one folder, name the file.
+    """
+    path = Path(folder)
+    if path.is_dir():
+        found = sorted((path / "runs").glob("*.policy.npz"))
+        if not found:
+            raise InputError(f"{path}: expected a folder of a training run, and there is no policy in it")
+        if len(found) > 1:
+            names = ", ".join(str(file) for file in found[:3])
+            raise InputError(f"{path}: holds {len(found)} policies; name the file of one of them: {names}, ...")
+        path = found[0]
+    return Policy.load(path)
+
+
+def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int | None = None) -> Episodes:
+    """Episodes of one policy: their `returns`, `lengths`, and `problems` where one failed."""
+    from cones.rl.training import rollouts_of
+
+    words = np.random.SeedSequence(seed).generate_state(check_integer("episodes", episodes, 1))
+    with rollouts_of(policy.task, threads) as rollouts:
+        return rollouts.episodes(
+            policy.network,
+            np.tile(policy.parameters, (len(words), 1)),
+            policy.shift,
+            policy.scale,
+            [int(word) for word in words],
+        )
+
+
+def new_run(task: str, method: str, seed: int, timesteps: float | None, settings: dict[str, Any]) -> TrainingRun:
+    """The run that keyword arguments describe, checked as the same keys of an experiment file are."""
+    from cones.experiments.spec import experiment_from
+
+    on_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
+    rest = {name: value for name, value in settings.items() if name not in TASK_KEYS}
+    experiment = experiment_from(
+        {
+            "name": "training",
+            "seeds": [seed],
+            "tasks": [{"task": task, "timesteps": timesteps, **on_task}],
+            "methods": [{"method": method, **rest}],
+        }
+    )
+    run = experiment.runs()[0]
+    assert isinstance(run, TrainingRun)
+    return run
+
+
+def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:
+    """The only run of a folder, with another budget if one is given."""
+    from cones.experiments.records import Folder
+    from cones.experiments.spec import Experiment
+
+    try:
+        runs = Experiment.from_specification(Folder(folder).experiment()).runs()
+    except (TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{folder}: expected an experiment in experiment.json ({error})") from None
+    if len(runs) != 1 or not isinstance(runs[0], TrainingRun):
+        raise InputError(f"{folder}: expected the folder of one training run, made by `cones train`")
+    if timesteps is None:
+        return runs[0]
+    return replace(runs[0], task=replace(runs[0].task, timesteps=check_integer("timesteps", timesteps, 1)))
+
+
+def go_on(
+    run: TrainingRun,
+    out: str | PathLike[str] | None,
+    threads: int | None = None,
+    callback: Callable[[Training], None] | None = None,
+    another_budget: bool = False,
+) -> Trained:
+    """Begin a run, or take it up from its checkpoint in `out`, and train until it ends or Ctrl-C."""
+    from cones.experiments.records import Folder
+    from cones.experiments.session import execute
+    from cones.experiments.spec import Experiment
+
+    sessions: list[Training] = []
+
+    def follow(session: Any) -> None:
+        if not sessions:
+            sessions.append(session)
+        if callback is not None:
+            callback(session)
+
+    stop = ""
+    with ExitStack() as stack:
+        place = Folder(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
+        place.path.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(place.locked())
+        experiment = Experiment(name="training", problems=(), tasks=(run.task,), methods=(run.method,))
+        if another_budget:
+            place.declare(experiment)
+        else:
+            place.claim(experiment)
+        try:
+            execute(replace(run, threads=threads), place, follow)
+        except KeyboardInterrupt:
+            stop = "interrupted"
+            if not sessions:
+                raise
+        session = sessions[0]
+        reason = session.stop()
+        return Trained(
+            session.policy(),
+            session.last("mean_reward"),
+            session.timesteps,
+            {name: np.asarray(column, dtype=np.float64) for name, column in session.columns().items()},
+            stop or ("" if reason is None else reason.name),
+        )

@@ -1,0 +1,40 @@
+"""Gymnasium, imported when it is needed, and its environments."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cones.errors import InputError, MissingExtraError
+
+__all__ = ["import_gymnasium", "made"]
+
+
+def import_gymnasium(mujoco: bool = False) -> Any:
+    for package in ("gymnasium", "mujoco", "numba") if mujoco else ("gymnasium",):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(
+                f"training policies needs the package {package}, which is not installed; run: pip install 'cones[rl]'"
+            )
+    import gymnasium
+
+    return gymnasium
+
+
+@contextmanager
+def made(task: str, **options: Any) -> Iterator[Any]:
+    """The environment of an id, closed afterwards; an id such as `module:Name-v0` imports its module first."""
+    gymnasium = import_gymnasium()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # -v4 is "out of date": it is the nearest to the paper's
+        try:
+            environment = gymnasium.make(task, disable_env_checker=True, **options)
+        except (gymnasium.error.Error, ModuleNotFoundError, AttributeError) as error:
+            raise InputError(f"task: {task!r} is no environment that gymnasium can make: {error}") from None
+    try:
+        yield environment
+    finally:
+        environment.close()

@@ -1,0 +1,138 @@
+"""A training run as data: the task, the policy, the method with its settings, the seed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from cones.checks import check_integer, check_number, check_positive
+from cones.errors import InputError
+from cones.rl.tasks import PAPER
+from cones.strategy import Strategy
+
+if TYPE_CHECKING:
+    from cones.experiments.session import Session
+    from cones.experiments.spec import MethodSpec
+    from cones.rl.training import Training
+
+__all__ = ["TASK_KEYS", "Pause", "TaskSpec", "TrainingRun", "file_name", "task_from"]
+
+# For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
+OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """An environment, the policy's hidden layers, and how long and how often it is run."""
+
+    task: str
+    timesteps: int
+    hidden: tuple[int, ...]
+    sigma: float
+    episodes: int = 1  # per candidate and iteration
+    evaluate_every: int = 5  # iterations between evaluations of the mean policy
+    evaluation_episodes: int = 10
+    target: float | None = None  # a reward to reach; it ends nothing
+
+    @property
+    def label(self) -> str:
+        return self.task
+
+
+TASK_KEYS = ("task", "timesteps", "hidden", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target")
+
+
+def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) -> TaskSpec:
+    """The task of a TOML table or of keyword arguments; what is not given is the paper's, or a default."""
+    task = table.get("task")
+    if not isinstance(task, str) or not task:
+        raise InputError(f"{place}task: expected the id of a gymnasium environment, such as Swimmer-v4, got {task!r}")
+    given = {name: value for name, value in table.items() if value is not None}
+    paper = PAPER.get(task)
+    hidden = given.get("hidden", paper.hidden if paper else OTHERS["hidden"])
+    layers = tuple(hidden) if isinstance(hidden, (list, tuple)) else (hidden,)
+    budget = given.get("timesteps", timesteps)
+    if budget is None:
+        budget = paper.limit if paper else 1e6
+    target = given.get("target", paper.target if paper else None)
+    return TaskSpec(
+        task=task,
+        timesteps=check_integer(f"{place}timesteps", budget, 1),
+        hidden=tuple(check_integer(f"{place}hidden", size, 1) for size in layers),
+        sigma=check_positive(f"{place}sigma", given.get("sigma", paper.sigma if paper else OTHERS["sigma"])),
+        episodes=check_integer(f"{place}episodes", given.get("episodes", 1), 1),
+        evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
+        evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
+        target=None if target is None else check_number(f"{place}target", target),
+    )
+
+
+def file_name(what: str, method: str, seed: int) -> str:
+    """The name of a run's files."""
+    return re.sub(r"[^a-z0-9.+]+", "-", f"{what} {method} seed {seed}".lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """One method on one task with one seed."""
+
+    task: TaskSpec
+    method: MethodSpec
+    seed: int
+    threads: int | None = None  # on how many it runs; its numbers do not depend on it
+
+    @property
+    def on(self) -> TaskSpec:
+        return self.task
+
+    @property
+    def name(self) -> str:
+        return file_name(self.task.label, self.method.label, self.seed)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The method's settings, with the paper's for this task where none is given; CMA has PyCMA's own."""
+        if self.method.method == "cma":
+            return dict(self.method.settings)
+        paper = PAPER.get(self.task.task)
+        names = ("popsize", "learning_rate", "variance_learning_rate")
+        defaults = {name: getattr(paper, name) if paper else OTHERS[name] for name in names}
+        if paper and self.method.method == "cones":
+            defaults["radius"] = paper.radius
+        if "optimizer" in self.method.settings:
+            del defaults["learning_rate"], defaults["variance_learning_rate"]
+        return {**defaults, **self.method.settings}
+
+    def specification(self) -> dict[str, Any]:
+        return {
+            "task": asdict(self.task),
+            "method": self.method.method,
+            "label": self.method.label,
+            "settings": self.settings,
+            "seed": self.seed,
+        }
+
+    def session(self, kept: tuple[Strategy, dict[str, Any]] | None = None) -> Training:
+        from cones.rl.training import Training
+
+        return Training(self, kept)
+
+
+@dataclass(frozen=True)
+class Pause:
+    """When to leave a training run for now: at a number of timesteps, or when its mean policy is at the target."""
+
+    timesteps: float = math.inf
+    at_target: bool = False
+
+    def __call__(self, session: Session) -> bool:
+        from cones.rl.training import Training
+
+        if not isinstance(session, Training) or session.evaluation_is_due():
+            return False
+        target = session.run.task.target
+        reached = self.at_target and target is not None and session.last("mean_reward") >= target
+        return reached or session.timesteps >= self.timesteps

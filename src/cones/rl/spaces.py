@@ -1,0 +1,59 @@
+"""Observation and action spaces of gymnasium as plain data, and vectors to and from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cones.errors import InputError
+from cones.types import Vector
+
+__all__ = ["action_from", "describe_spaces", "flat", "flat_size"]
+
+
+def describe_spaces(environment: Any, bounded: bool = True) -> dict[str, Any]:
+    """The two spaces of an environment, or an error that says which are supported.
+
+    `bounded` keeps the bounds of the actions, to which a policy's outputs are then clipped.
+    """
+    observation = _described("observation", environment.observation_space)
+    action = _described("action", environment.action_space)
+    if bounded and action["kind"] == "box":
+        for name in ("low", "high"):
+            side = np.asarray(getattr(environment.action_space, name), dtype=np.float64).ravel()
+            action[name] = [float(v) if np.isfinite(v) else None for v in side]  # JSON has no infinity
+    return {"observation": observation, "action": action}
+
+
+def _described(name: str, space: Any) -> dict[str, Any]:
+    kind = type(space).__name__
+    if kind == "Discrete":
+        return {"kind": "discrete", "count": int(space.n), "first": int(space.start)}
+    if kind == "Box" and np.issubdtype(space.dtype, np.number):
+        return {"kind": "box", "shape": list(space.shape), "dtype": str(space.dtype)}
+    raise InputError(f"{name} space: expected Box or Discrete, got {space}; wrap the environment in one of these")
+
+
+def flat_size(space: dict[str, Any]) -> int:
+    """Inputs that a policy needs for an observation of this space: one per number, or one per choice."""
+    return int(space["count"]) if space["kind"] == "discrete" else int(np.prod(space["shape"], dtype=int))
+
+
+def flat(observation: Any, space: dict[str, Any]) -> Vector:
+    """An observation as a vector; a choice as a one in zeros."""
+    if space["kind"] == "discrete":
+        vector = np.zeros(space["count"])
+        vector[int(observation) - space["first"]] = 1.0
+        return vector
+    return np.asarray(observation, dtype=np.float64).ravel()
+
+
+def action_from(outputs: Vector, space: dict[str, Any]) -> Any:
+    """The action of a policy's outputs: the largest one's choice, or the numbers themselves."""
+    if space["kind"] == "discrete":
+        return int(np.argmax(outputs)) + int(space["first"])
+    if "low" in space:
+        low, high = (np.array(space[name], dtype=np.float64) for name in ("low", "high"))  # null is NaN
+        outputs = np.fmin(np.fmax(outputs, low), high)
+    return outputs.reshape(space["shape"]).astype(space["dtype"])

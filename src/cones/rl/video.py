@@ -1,0 +1,64 @@
+"""A video of a policy, rendered without a screen."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+from cones.errors import InputError, MissingExtraError, StateError
+from cones.rl.environments import made
+from cones.rl.gymnasium_rollouts import played
+from cones.rl.policy import Policy
+
+__all__ = ["record_video"]
+
+
+def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int = 0) -> tuple[float, int]:
+    """Write an episode of a policy as .mp4 or .gif; its reward so far and the number of frames."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".mp4", ".gif"):
+        raise InputError(f"video: expected a file that ends in .mp4 or .gif, got {path}")
+    if not Path(path).absolute().parent.is_dir():
+        raise InputError(f"video: no folder {Path(path).absolute().parent} to write to")
+    for package in ("imageio", "imageio_ffmpeg" if ending == ".mp4" else "PIL"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(f"a video needs the package {package}; run: pip install 'cones[video]'")
+    import imageio
+
+    _choose_gl()
+    reward, count = 0.0, 0
+    try:
+        with made(policy.task, render_mode="rgb_array") as environment:
+            rate = float(environment.metadata.get("render_fps", 30))
+            # Players are content with 50 frames a second; more are left out.
+            every = max(1, round(rate / 50.0))
+            options: dict[str, Any] = (
+                {"fps": rate / every} if ending == ".mp4" else {"duration": 1000.0 * every / rate, "loop": 0}
+            )
+            writer: Any
+            with imageio.get_writer(path, **options) as writer:
+                for step, (_, gain) in enumerate(played(environment, policy, seed, steps)):
+                    reward += gain
+                    if step % every == 0:
+                        writer.append_data(environment.render())
+                        count += 1
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # OpenGL fails in as many ways as there are drivers
+        if "gl" not in f"{type(error).__name__} {error}".lower():
+            raise
+        raise StateError(
+            f"{policy.task} could not be rendered ({type(error).__name__}: {error}); install Debian's libosmesa6, or "
+            "libegl1 with a driver, and set MUJOCO_GL=osmesa or MUJOCO_GL=egl"
+        ) from error
+    return reward, count
+
+
+def _choose_gl() -> None:
+    """Without a screen MuJoCo must be told how to draw before it is first imported."""
+    if "MUJOCO_GL" not in os.environ and not os.environ.get("DISPLAY"):
+        os.environ["MUJOCO_GL"] = "osmesa" if ctypes.util.find_library("OSMesa") else "egl"
+        os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
