@@ -198,7 +198,6 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
             """
             import sys, time
             from cones.experiments.runner import run_experiment
-from cones.experiments.session import FunctionSession, execute
             from cones.experiments.spec import experiment_from
 
             if __name__ == "__main__":

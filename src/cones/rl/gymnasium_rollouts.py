@@ -91,20 +91,23 @@ class _Worker:
     def episode(
         self, network: Network, parameters: Vector, shift: Vector, scale: Vector, seed: int
     ) -> tuple[float, int, Matrix, str]:
-        policy = Policy(self._task, network, parameters, shift, scale, self._space)
         observations: list[Vector] = []
         total, problem = 0.0, ""
         try:
+            policy = Policy(self._task, network, parameters, shift, scale, self._space)
             for observation, reward in played(self._environment, policy, seed, self._horizon):
                 observations.append(flat(observation, self._space["observation"]))
                 total += reward
         except InputError as error:  # of the policy
             problem = f"in step {len(observations) + 1}: {error}"
+        except Exception as error:
+            error.add_note(f"cones: raised by {self._task} in step {len(observations) + 1} of an episode")
+            raise
         if not np.isfinite(total):
             problem = f"the episode's return is {total}"
-        seen = np.array(observations).reshape(-1, policy.inputs)
+        seen = np.array(observations).reshape(-1, network.sizes[0])
         if not len(seen):
-            return total, 0, np.zeros((2, policy.inputs)), problem or "the episode has no step"
+            return total, 0, np.zeros((2, network.sizes[0])), problem or "the episode has no step"
         mean = seen.mean(axis=0)
         return total, len(seen), np.array([mean, np.square(seen - mean).sum(axis=0)]), problem
 

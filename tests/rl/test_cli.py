@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cones import rl
+from cones.cli import main
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    rl.train("CartPole-v1", timesteps=3000, popsize=10, hidden=[], threads=1, out=folder)
+    return folder
+
+
+def test_train_writes_all_that_others_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "environments:PointBox-v0", "--timesteps", "3000", "--out", str(tmp_path / "run")]
+    arguments += ["--linear", "--popsize", "10", "--threads", "1", "--tensorboard", str(tmp_path / "board")]
+    assert main(arguments) == 0
+    output = capsys.readouterr()
+    assert "reward of the mean policy" in output.out
+    assert "steps/s" in output.err or "timesteps" in output.err
+    (events,) = (tmp_path / "board").iterdir()
+    assert {"mean_reward", "population_reward", "spread"} <= tags_of(events)
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert (tmp_path / "run" / "figures" / "reward.png").stat().st_size > 5000
+    assert "reward of the mean policy" in (tmp_path / "run" / "report.html").read_text()
+
+
+def tags_of(events: Path) -> set[str]:
+    """The names in a TensorBoard file, read by its framing: length, check, record, check."""
+    data, place, text = events.read_bytes(), 0, b""
+    while place < len(data):
+        (length,) = struct.unpack_from("<Q", data, place)
+        text += data[place + 12 : place + 12 + length]
+        place += length + 16
+    return {name for name in ("mean_reward", "population_reward", "spread") if name.encode() in text}
+
+
+def test_evaluate(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(trained), "--episodes", "5", "--threads", "1"]) == 0
+    text = capsys.readouterr().out
+    returns = rl.evaluate(rl.load_policy(trained), 5, threads=1).returns
+    assert f"CartPole-v1: reward {returns.mean():.6g} ± {returns.std():.4g} over 5 episodes" in text
+
+
+def test_play_draws_off_screen(tmp_path: Path) -> None:
+    """In a process of its own: how MuJoCo draws is decided when it is first imported."""
+    pytest.importorskip("imageio_ffmpeg")
+    if not shutil.which("ldconfig") or "OSMesa" not in subprocess.run(
+        ["ldconfig", "-p"], capture_output=True, text=True, check=False
+    ).stdout:  # fmt: skip
+        pytest.skip("no OpenGL without a screen; Debian's libosmesa6 has it")
+    rl.train("Swimmer-v4", timesteps=1000, popsize=2, hidden=[], out=tmp_path / "run")
+    for name in ("a.mp4", "a.gif"):
+        subprocess.run(
+            [sys.executable, "-m", "cones", "play", "run", "--video", name, "--steps", "12"],
+            cwd=tmp_path, check=True, timeout=120,
+        )  # fmt: skip
+    import imageio
+    import imageio.v3
+
+    frames = imageio.v3.imread(tmp_path / "a.gif")
+    assert frames.shape[:3] == (12, 480, 480)
+    assert frames.std() > 10.0  # a picture, not a blank
+    with imageio.get_reader(tmp_path / "a.mp4") as reader:
+        data = reader.get_meta_data()
+    assert data["size"] == (480, 480)
+    assert data["duration"] == pytest.approx(12 / 25, abs=0.05)  # 25 frames a second, as fast as the swimmer swims
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "Nothing-v0"], "'Nothing-v0' is no environment that gymnasium can make"),
+        (["train", "CartPole-v1", "--popsize", "0"], "popsize: expected"),
+        (["train", "CartPole-v1", "--method", "cma", "--radius", "1"], "radius: unknown key"),
+        (["train", "CartPole-v1", "--threads", "0"], "--threads: expected at least 1"),
+        (["train", "CartPole-v1", "--timesteps", "-5"], "timesteps: expected at least 1"),
+        (["resume", "nowhere"], "expected a folder of results"),
+        (["evaluate", "nowhere"], "nowhere: no such policy"),
+        (["play", "nowhere", "--video", "a.mp4"], "nowhere: no such policy"),
+        (["reproduce", "functions", "--sweep"], "--sweep: expected with `cones reproduce rl` only"),
+        (["reproduce", "functions", "--env", "Hopper-v4"], "--env: expected with `cones reproduce rl` only"),
+        (["reproduce", "rl", "--env", "Ant-v4"], "--env: expected some of Swimmer-v4, got ant-v4"),
+        (["reproduce", "rl", "--timesteps", "0"], "--timesteps: expected a positive number"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert error.startswith("cones: ") or error.splitlines()[-1].startswith("cones: ")
+
+
+def test_a_video_says_what_it_cannot_do(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["play", str(trained), "--video", "a.avi"]) == 2
+    assert "video: expected a file that ends in .mp4 or .gif" in capsys.readouterr().err
+    assert main(["play", str(trained), "--video", str(tmp_path / "none" / "a.gif")]) == 2
+    assert "video: no folder" in capsys.readouterr().err
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "imageio" else find(name, *a))
+    assert main(["play", str(trained), "--video", str(tmp_path / "a.gif")]) == 2
+    assert "pip install 'cones[video]'" in capsys.readouterr().err

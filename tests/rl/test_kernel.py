@@ -1,0 +1,106 @@
+"""Compiled episodes against gymnasium, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cones import InputError
+from cones.rl.environments import made
+from cones.rl.mujoco_rollouts import MujocoRollouts
+from cones.rl.policy import Network
+from cones.rl.tasks import PHYSICS
+
+pytestmark = pytest.mark.parametrize("task", list(PHYSICS))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
+def test_given_actions_do_what_gymnasium_does(task: str, seed: int) -> None:
+    """1000 steps, through terminations, with actions within and beyond their bounds."""
+    with MujocoRollouts(task, 1) as rollouts, made(task) as environment:
+        inner = environment.unwrapped
+        rng = np.random.default_rng(seed)
+        actions = rng.uniform(-1.5, 1.5, (1000, inner.model.nu))
+        observations, rewards, terminals = rollouts.replay(seed, actions)
+        observation, _ = inner.reset(seed=seed)
+        np.testing.assert_array_equal(observations[0], observation)
+        for k, action in enumerate(actions):
+            observation, reward, terminal, _, _ = inner.step(action)
+            np.testing.assert_array_equal(observations[k + 1], observation)
+            assert rewards[k] == reward
+            assert terminals[k] == terminal
+        if task in ("Hopper-v4", "Walker2d-v4"):
+            assert terminals.any()
+
+
+def test_whole_episodes_are_gymnasium_s(task: str) -> None:
+    """The return, the length and the moments of the observations, with the same policy."""
+    from cones.rl import kernel
+
+    with MujocoRollouts(task, 2) as rollouts, made(task) as environment:
+        width, count = rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]
+        network = Network((width, 7, count))
+        rng = np.random.default_rng(3)
+        parameters = rng.standard_normal((4, network.dim))
+        shift, scale = 0.1 * rng.standard_normal(width), rng.uniform(0.5, 1.5, width)
+        episodes = rollouts.episodes(network, parameters, shift, scale, [5, 6, 7, 8])
+        assert not episodes.problems
+        sizes, layers, action = np.array(network.sizes), np.empty((3, width)), np.empty(count)
+        for place, seed in enumerate([5, 6, 7, 8]):
+            observation, _ = environment.reset(seed=seed)
+            seen, total, over = [], 0.0, False
+            while not over:
+                seen.append(observation)
+                kernel.act(sizes, parameters[place], observation, shift, scale, layers, action)
+                expected = network.outputs(parameters[place], (observation - shift) * scale)
+                np.testing.assert_allclose(action, expected, rtol=1e-9, atol=1e-12)
+                observation, reward, terminated, truncated, _ = environment.step(action.copy())
+                total += reward
+                over = terminated or truncated
+            assert episodes.returns[place] == total
+            assert episodes.lengths[place] == len(seen)
+            mean = np.mean(seen, axis=0)
+            np.testing.assert_allclose(episodes.moments[place, 0], mean, rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(
+                episodes.moments[place, 1], np.square(seen - mean).sum(axis=0), rtol=1e-7, atol=1e-9
+            )
+
+
+def test_a_diverged_simulation_is_reported(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with MujocoRollouts(task, 2) as rollouts:
+        sound = rollouts.start(0)
+        network = Network((rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]))
+        still = np.zeros((3, network.dim))
+        zeros, ones = np.zeros(network.sizes[0]), np.ones(network.sizes[0])
+        before = rollouts.episodes(network, still, zeros, ones, [0, 1, 2])
+        wild = sound.copy()
+        wild[-1] = 1e9  # a velocity that no integrator survives
+        with monkeypatch.context() as patch:
+            patch.setattr(rollouts, "start", lambda seed: wild if seed == 1 else sound)
+            episodes = rollouts.episodes(network, still, zeros, ones, [0, 1, 2])
+            with pytest.raises(InputError, match="actions: the simulation diverged in step"):
+                rollouts.replay(1, np.zeros((1000, network.sizes[1])))
+        assert list(episodes.problems) == [1]
+        assert episodes.problems[1].startswith("the simulation diverged in step ")
+        assert np.isnan(episodes.returns).tolist() == [False, True, False]
+        # The simulation that has diverged is as good as new.
+        after = rollouts.episodes(network, still, zeros, ones, [0, 1, 2])
+        np.testing.assert_array_equal(before.returns, after.returns)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr().out == ""
+
+
+def test_actions_that_are_not_numbers_are_reported(task: str) -> None:
+    with MujocoRollouts(task, 1) as rollouts:
+        network = Network((rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]))
+        parameters = np.zeros((2, network.dim))
+        parameters[1, -1] = np.nan
+        zeros, ones = np.zeros(network.sizes[0]), np.ones(network.sizes[0])
+        episodes = rollouts.episodes(network, parameters, zeros, ones, [0, 0])
+        assert episodes.problems == {1: "the policy's action in step 1 was not a finite number"}
+        assert np.isfinite(episodes.returns[0])

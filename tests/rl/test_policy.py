@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cones import InputError
+from cones.rl import Policy, load_policy
+from cones.rl.policy import Network
+
+BOX = {"kind": "box", "shape": [2], "dtype": "float32"}
+SEEN = {"kind": "box", "shape": [3], "dtype": "float64"}
+
+
+def policy(action: dict[str, Any] = BOX, sizes: tuple[int, ...] = (3, 4, 2)) -> Policy:
+    network = Network(sizes)
+    rng = np.random.default_rng(0)
+    return Policy(
+        "Task-v0",
+        network,
+        rng.standard_normal(network.dim),
+        rng.standard_normal(3),
+        rng.uniform(0.5, 2.0, 3),
+        {"observation": SEEN, "action": action},
+    )
+
+
+def test_the_network_is_what_it_says() -> None:
+    made = policy()
+    p = made.parameters
+    first, bias = p[:12].reshape(3, 4), p[12:16]
+    second, other = p[16:24].reshape(4, 2), p[24:26]
+    x = np.array([0.3, -1.0, 2.0])
+    expected = np.tanh((x - made.shift) * made.scale @ first + bias) @ second + other
+    np.testing.assert_allclose(made(x), expected.astype(np.float32))
+    assert made(x).dtype == np.float32
+    assert made.network.dim == 26
+    linear = policy(sizes=(3, 2))
+    weights = linear.parameters[:6].reshape(3, 2)
+    z = (x - linear.shift) * linear.scale
+    np.testing.assert_allclose(linear(x), (z @ weights + linear.parameters[6:]).astype(np.float32))
+
+
+def test_actions_fit_their_space() -> None:
+    x = np.array([0.3, -1.0, 2.0])
+    free = policy()(x)
+    clipped = policy({**BOX, "low": [-0.1, None], "high": [0.1, None]})(x)
+    assert clipped[0] == np.clip(free[0], np.float32(-0.1), np.float32(0.1)) != free[0]
+    assert clipped[1] == free[1]
+    choice = policy({"kind": "discrete", "count": 2, "first": 5})(x)
+    assert choice == 5 + int(free[1] > free[0])
+    assert isinstance(choice, int)
+    assert policy({"kind": "box", "shape": [2, 1], "dtype": "float64"})(x).shape == (2, 1)
+
+
+def test_observations_are_checked() -> None:
+    with pytest.raises(InputError, match="observation: expected 3 numbers, got 4"):
+        policy()(np.zeros(4))
+    with pytest.raises(InputError, match="observation: expected finite numbers"):
+        policy()(np.array([0.0, np.nan, 0.0]))
+
+
+def test_saved_policies_come_back(tmp_path: Path) -> None:
+    one = policy()
+    one.save(tmp_path / "a.policy.npz")
+    again = load_policy(tmp_path / "a.policy.npz")
+    x = np.array([0.3, -1.0, 2.0])
+    np.testing.assert_array_equal(again(x), one(x))
+    assert again.task == "Task-v0"
+    assert again.network == one.network
+
+
+def test_bad_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such policy"):
+        load_policy(tmp_path / "none.npz")
+    with pytest.raises(InputError, match="there is no policy in it"):
+        load_policy(tmp_path)
+    (tmp_path / "bad.npz").write_bytes(b"half")
+    with pytest.raises(InputError, match="not a policy of cones"):
+        load_policy(tmp_path / "bad.npz")
+    (tmp_path / "runs").mkdir()
+    for name in ("a", "b"):
+        policy().save(tmp_path / "runs" / f"{name}.policy.npz")
+    with pytest.raises(InputError, match="holds 2 policies; name the file"):
+        load_policy(tmp_path)
+    with pytest.raises(InputError, match="parameters: expected finite numbers"):
+        Policy("T", Network((3, 2)), np.full(8, np.inf), np.zeros(3), np.ones(3), {"observation": SEEN, "action": BOX})

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cones
+from cones import CheckpointError, InputError, rl
+from cones.experiments.records import Folder, read_record
+from cones.experiments.session import execute
+from cones.experiments.spec import experiment_from
+from cones.rl.run import Pause, TrainingRun
+from cones.rl.tasks import PAPER
+from cones.rl.training import Training, rollouts_of
+
+
+def run_of(method: str = "cones", task: str = "Hopper-v4", timesteps: int = 14_000, **more: Any) -> TrainingRun:
+    entry = {"task": task, "timesteps": timesteps, "evaluate_every": 3, "evaluation_episodes": 2, "hidden": 4, **more}
+    experiment = experiment_from({"name": "t", "tasks": [entry], "methods": [{"method": method}]})
+    run = experiment.runs()[0]
+    assert isinstance(run, TrainingRun)
+    return run
+
+
+def columns_of(folder: Folder, run: TrainingRun) -> dict[str, np.ndarray]:
+    columns = read_record(folder.record_path(run)).columns
+    return {name: column for name, column in columns.items() if "seconds" not in name}
+
+
+def new(path: Path) -> Folder:
+    folder = Folder(path)
+    folder.runs.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize("method", ["cones", "nes", "es", "cma"])
+def test_a_run_in_pieces_is_the_run_in_one(method: str, tmp_path: Path) -> None:
+    run = run_of(method)
+    straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
+    assert execute(run, straight)
+    calls = iter(range(10**6))
+    while not execute(run, broken, stopped=lambda _: next(calls) % 4 == 3):
+        assert not read_record(broken.record_path(run)).finished
+    one, other = columns_of(straight, run), columns_of(broken, run)
+    for name, column in one.items():
+        np.testing.assert_array_equal(column, other[name], err_msg=name)
+    assert one["timesteps"][-1] >= 14_000 > one["timesteps"][-2]
+    policies = [rl.load_policy(folder.path) for folder in (straight, broken)]
+    np.testing.assert_array_equal(policies[0].parameters, policies[1].parameters)
+    np.testing.assert_array_equal(policies[0].scale, policies[1].scale)
+
+
+class Interrupted:
+    """Rollouts that Ctrl-C stops at one of their calls."""
+
+    def __init__(self, inner: Any, at: int) -> None:
+        self._inner, self._left = inner, at
+        self.space = inner.space
+
+    def episodes(self, *arguments: Any) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+        return self._inner.episodes(*arguments)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+@pytest.mark.parametrize("at", [1, 3, 4, 5])  # the fourth is an evaluation
+def test_ctrl_c_loses_nothing_that_was_complete(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of()
+    straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
+    execute(run, straight)
+    with monkeypatch.context() as patch:
+        patch.setattr("cones.rl.training.rollouts_of", lambda *a: Interrupted(rollouts_of(*a), at))
+        with pytest.raises(KeyboardInterrupt):
+            execute(run, broken)
+    assert execute(run, broken)
+    one, other = columns_of(straight, run), columns_of(broken, run)
+    for name, column in one.items():
+        np.testing.assert_array_equal(column, other[name], err_msg=name)
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    results = [
+        rl.train("Hopper-v4", timesteps=4000, hidden=4, popsize=10, seed=3, threads=threads) for threads in (1, 2)
+    ]
+    np.testing.assert_array_equal(results[0].policy.parameters, results[1].policy.parameters)
+    np.testing.assert_array_equal(results[0].history["mean_reward"], results[1].history["mean_reward"])
+    other = rl.train("Hopper-v4", timesteps=4000, hidden=4, popsize=10, seed=4)
+    assert not np.array_equal(other.policy.parameters, results[0].policy.parameters)
+
+
+def test_one_iteration_by_hand() -> None:
+    """The losses are negative returns, the normaliser has seen the training episodes, and no others."""
+    run = run_of(timesteps=40)
+    training = run.session()
+    start = training.policy()
+    np.testing.assert_array_equal(start.scale, 1.0)
+    strategy = cones.CoNES(
+        np.zeros(training.network.dim), 0.02, popsize=40, radius=1.0, optimizer=cones.Adam(0.01, 0.01), rng=0
+    )
+    X = strategy.ask()
+    np.testing.assert_array_equal(training.strategy.ask(), X)
+    seeds = [int(word) for word in np.random.SeedSequence((0, 0, 0)).generate_state(40)]
+    episodes = training.rollouts.episodes(training.network, X, start.shift, start.scale, seeds)
+    strategy.tell(X, -episodes.returns)
+    training.iterate()
+    np.testing.assert_array_equal(training.strategy.state.belief.mean, strategy.state.belief.mean)
+    seen = training.normaliser
+    assert seen.count == training.timesteps == episodes.timesteps
+    assert training.row()["population_reward"] == pytest.approx(episodes.returns.mean())
+    assert training.stop() is None  # the evaluation is still due
+    training.iterate()
+    assert training.stop() is not None
+    assert training.timesteps == episodes.timesteps
+    assert training.normaliser is seen
+    assert np.isfinite(training.last("mean_reward"))
+    training.close()
+
+
+def test_the_paper_s_settings_are_the_defaults() -> None:
+    for task, paper in PAPER.items():
+        experiment = experiment_from(
+            {"name": "t", "tasks": [{"task": task}], "methods": [{"method": m} for m in ("cones", "nes", "cma")]}
+        )
+        ours, nes, cma = experiment.runs()
+        assert isinstance(ours, TrainingRun)
+        assert ours.task.hidden == (paper.hidden,)
+        assert (ours.task.sigma, ours.task.timesteps, ours.task.target) == (paper.sigma, paper.limit, paper.target)
+        rates = {
+            "popsize": 40,
+            "learning_rate": paper.learning_rate,
+            "variance_learning_rate": paper.variance_learning_rate,
+        }
+        assert ours.settings == {**rates, "radius": paper.radius}
+        assert isinstance(nes, TrainingRun)
+        assert nes.settings == rates
+        assert isinstance(cma, TrainingRun)
+        assert cma.settings == {}
+    assert PAPER["HalfCheetah-v4"].radius ** 2 == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize("belief", ["diagonal", "full"])
+def test_it_learns(belief: str) -> None:
+    trained = rl.train(
+        "environments:PointBox-v0", timesteps=12000, hidden=[], popsize=20, belief=belief, threads=1, episodes=2
+    )
+    first, last = trained.history["population_reward"][0], trained.reward
+    assert trained.stop == "timesteps"
+    assert last > -4.0 > first
+    result = rl.evaluate(trained.policy, 20, threads=1)
+    assert result.returns.mean() == pytest.approx(last, abs=2.0)
+    assert result.lengths.tolist() == [10] * 20
+
+
+def test_training_goes_on_with_another_budget(tmp_path: Path) -> None:
+    settings = {"hidden": 4, "popsize": 10, "evaluate_every": 1, "evaluation_episodes": 1}
+    straight = rl.train("Hopper-v4", timesteps=3000, **settings)
+    rl.train("Hopper-v4", timesteps=1000, out=tmp_path / "run", **settings)
+    longer = rl.resume(tmp_path / "run", timesteps=3000)
+    np.testing.assert_array_equal(longer.policy.parameters, straight.policy.parameters)
+    np.testing.assert_array_equal(longer.history["mean_reward"], straight.history["mean_reward"])
+    assert json.loads((tmp_path / "run" / "experiment.json").read_text())["tasks"][0]["timesteps"] == 3000
+    again = rl.resume(tmp_path / "run")
+    assert again.timesteps == longer.timesteps
+    with pytest.raises(InputError, match="holds records of another specification"):
+        rl.train("Hopper-v4", timesteps=1000, out=tmp_path / "run", **settings)
+
+
+def test_a_failed_candidate_ranks_worst_and_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = run_of(timesteps=100_000).session()
+    assert isinstance(training, Training)
+    inner = training.rollouts.episodes
+
+    def some_fail(*arguments: Any) -> Any:
+        episodes = inner(*arguments)
+        episodes.returns[5], episodes.problems[5] = np.nan, "the simulation diverged in step 3"
+        return episodes
+
+    monkeypatch.setattr(training.rollouts, "episodes", some_fail)
+    training.iterate()
+    assert training.strategy.history["failures"].tolist() == [1.0]
+    assert training.problems == {5: "the simulation diverged in step 3"}
+    assert np.isfinite(training.row()["population_reward"])
+    assert training.normaliser.count < training.timesteps
+    training.close()
+
+
+def test_checkpoints_of_another_task_are_refused(tmp_path: Path) -> None:
+    folder = new(tmp_path)
+    run = run_of(timesteps=1000)
+    execute(run, folder)
+    other = run_of(task="Walker2d-v4", timesteps=1000)
+    folder.checkpoint_path(run).rename(folder.checkpoint_path(other))
+    with pytest.raises(CheckpointError, match=r"the checkpoint is of Hopper-v4, not of Walker2d-v4"):
+        execute(other, folder)
+    wider = run_of(timesteps=1000, hidden=5)
+    folder.checkpoint_path(other).rename(folder.checkpoint_path(wider))
+    with pytest.raises(CheckpointError, match=r"the checkpoint has 63 parameters, and the policy 78"):
+        execute(wider, folder)
+
+
+def test_pauses(tmp_path: Path) -> None:
+    run = run_of(timesteps=100_000, target=-1e9)
+    folder = new(tmp_path)
+    assert not execute(run, folder, stopped=Pause(6000))
+    spent = columns_of(folder, run)["timesteps"]
+    assert spent[-1] >= 6000 > spent[-2]
+    folder = new(tmp_path / "target")
+    assert not execute(run, folder, stopped=Pause(at_target=True))
+    assert np.isfinite(columns_of(folder, run)["mean_reward"][-1])
+    assert columns_of(folder, run)["mean_reward"].size == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": ""}, "task: expected the id of a gymnasium environment"),
+        ({"task": "Hopper-v4", "timesteps": 0}, r"timesteps: expected at least 1, got 0"),
+        ({"task": "Hopper-v4", "hidden": [0]}, r"hidden: expected at least 1, got 0"),
+        ({"task": "Hopper-v4", "sigma": -1.0}, r"sigma: expected a positive number"),
+        ({"task": "Hopper-v4", "episodes": 0}, r"episodes: expected at least 1"),
+        ({"task": "Hopper-v4", "radius": -1.0}, r"methods\[0\]\.radius: expected a positive number"),
+        ({"task": "Hopper-v4", "radios": 1.0}, r"methods\[0\]\.radios: unknown key"),
+        ({"task": "Hopper-v4", "method": "cna"}, r"method: expected one of"),
+        ({"task": "Hopper-v4", "popsize": 3}, r"popsize: expected an even number"),
+        ({"task": "Nothing-v4"}, "'Nothing-v4' is no environment that gymnasium can make"),
+    ],
+)
+def test_bad_input_is_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rl.train(**settings)
+
+
+def test_folders_that_are_no_training_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no experiment\.json in it"):
+        rl.resume(tmp_path)
+    (tmp_path / "experiment.json").write_text("{}")
+    with pytest.raises(InputError, match=r"expected an experiment in experiment\.json"):
+        rl.resume(tmp_path)
+
+
+def test_ctrl_c_on_the_command_line_and_resume(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "cones", "train", "Hopper-v4", "--timesteps", "1e7", "--out", "run"]
+    arguments += ["--popsize", "10", "--hidden", "4", "--threads", "1"]
+    with subprocess.Popen(arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "timesteps" in line:  # at work
+                break
+        time.sleep(1.0)
+        os.kill(process.pid, signal.SIGINT)
+        out = process.stderr.read()
+        assert process.wait(60) == 130
+    assert "`cones resume run` goes on from here" in out
+    record = read_record(next((tmp_path / "run" / "runs").glob("*.json.gz")))
+    spent = record.columns["timesteps"][-1]
+    assert not record.finished
+    budget = int(spent) + 3000
+    done = subprocess.run(
+        [sys.executable, "-m", "cones", "resume", "run", "--timesteps", str(budget), "--quiet"],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert "reward of the mean policy" in done.stdout
+    ours = rl.load_policy(tmp_path / "run")
+    straight = rl.train("Hopper-v4", timesteps=budget, hidden=4, popsize=10)
+    np.testing.assert_array_equal(ours.parameters, straight.policy.parameters)
