@@ -17,6 +17,7 @@ test: $(VENV)/.installed
 
 reproduce: $(VENV)/.installed
 	$(BIN)/cones reproduce functions --quick
+	$(BIN)/cones reproduce rl --quick
 
 benchmark: $(VENV)/.installed
 	$(BIN)/python -m benchmarks --save benchmarks/RESULTS.md

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import ask_tell, full_covariance, import_time, step
+from benchmarks import ask_tell, full_covariance, import_time, rollouts, step
 from benchmarks.measure import environment
 
 BENCHMARKS = {
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "ask_tell": ask_tell.run,
     "full_covariance": full_covariance.run,
     "import_time": import_time.run,
+    "rollouts": rollouts.run,
 }
 
 
@@ -23,7 +24,9 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(f"unknown benchmark {', '.join(unknown)}; choose from {', '.join(BENCHMARKS)}")
-    parts = [environment(("cones", "numpy", "scipy", "cvxpy", "clarabel", "cma")) + "\n"]
+    parts = [
+        environment(("cones", "numpy", "scipy", "cvxpy", "clarabel", "cma", "gymnasium", "mujoco", "numba")) + "\n"
+    ]
     print(parts[0])
     for name in options.names or BENCHMARKS:
         parts.append(BENCHMARKS[name]())

@@ -27,7 +27,16 @@ EXTRAS = {
     "mosek": ("mosek", "the cone solver of the paper"),
     "cma": ("cma", 'CMA-ES (method "cma")'),
     "matplotlib": ("experiments", "figures"),
+    "gymnasium": ("rl", "environments to train policies on"),
+    "mujoco": ("rl", "the paper's tasks; 3.3.0 is the fastest on them"),
+    "numba": ("rl", "compiled episodes of the paper's tasks"),
+    "imageio_ffmpeg": ("video", "videos of policies as .mp4"),
+    "PIL": ("video", "videos of policies as .gif"),
+    "tensorboardX": ("tensorboard", "logs for TensorBoard"),
 }
+
+
+NAMES = {"PIL": "pillow"}  # of the distribution, where it is not that of the package
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -66,7 +75,7 @@ def doctor(_: argparse.Namespace) -> int:
             print(f"  missing    {package}: {purpose}; pip install 'cones[{extra}]'")
             continue
         try:
-            print(f"  installed  {package} {version(package)}: {purpose}")
+            print(f"  installed  {package} {version(NAMES.get(package, package))}: {purpose}")
         except PackageNotFoundError:
             print(f"  installed  {package}: {purpose}")
     licence, found = mosek_licence()

@@ -1,0 +1,129 @@
+"""Environment steps per second of a core: the physics alone, the compiled engine, gymnasium's ways."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import side_by_side, table, verdict
+from cones.rl.environments import import_gymnasium, made
+from cones.rl.mujoco_rollouts import MujocoRollouts
+from cones.rl.policy import Network
+from cones.rl.tasks import PAPER, PHYSICS
+from cones.types import Matrix
+
+TITLE = "MuJoCo episodes, CPU microseconds per environment step (two threads where an engine has threads)"
+THREADS, EPISODES, STEPS, ROUNDS = 2, 8, 1000, 5
+OF_PHYSICS, OVER_GYMNASIUM = 0.9, 2.5
+
+
+def run() -> str:
+    import_gymnasium(mujoco=True)
+    import mujoco
+
+    rows = [_row(task) for task in PHYSICS]
+    head = ["task", "physics", "this engine", "gymnasium, actions given", "gymnasium, NumPy policy", "SyncVectorEnv"]
+    head += ["of the physics' throughput", "over gymnasium with a policy", "best possible", "target"]
+    return table(TITLE, head, rows) + (
+        f"\nMuJoCo {mujoco.__version__}. {EPISODES} episodes of {STEPS} steps with the paper's policies of random "
+        "weights; terminations are off, so that all run the same steps. The physics alone repeats the engine's actions "
+        f"by bare mj_step on the same threads. Targets: at least {OF_PHYSICS} of the physics' throughput on all tasks, "
+        f"and on HalfCheetah and Hopper {OVER_GYMNASIUM}x the plain gymnasium loop, or the best that the physics "
+        "leaves: that loop with a policy over the physics alone.\n"
+    )
+
+
+def _row(task: str) -> list[str]:
+    rollouts = MujocoRollouts(task, THREADS)
+    rollouts._constants[3:8] = [-np.inf, np.inf, -np.inf, np.inf, np.inf]  # nothing is unhealthy
+    width, count = rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]
+    network = Network((width, PAPER[task].hidden, count))
+    parameters = PAPER[task].sigma * np.random.default_rng(0).standard_normal((EPISODES, network.dim))
+    shift, scale = np.zeros(width), np.ones(width)
+    seeds = list(range(EPISODES))
+
+    def engine() -> None:
+        lengths = rollouts.episodes(network, parameters, shift, scale, seeds).lengths
+        assert (lengths == STEPS).all()
+
+    options = {} if task in ("HalfCheetah-v4", "Swimmer-v4") else {"terminate_when_unhealthy": False}
+    with made(task, **options) as environment, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        actions = list(map(partial(_actions, environment, network), parameters, seeds))
+        calls: list[Callable[[], object]] = [
+            _physics(rollouts, actions),
+            engine,
+            lambda: list(map(partial(_step, environment), seeds, actions)),
+            lambda: list(map(partial(_actions, environment, network), parameters, seeds)),
+            _vector(task, options, network, parameters),
+        ]
+        seconds = side_by_side(calls, ROUNDS, time.process_time)
+    rollouts.close()
+    physics, ours, given, plain, vector = (1e6 * value / (EPISODES * STEPS) for value in seconds)
+    possible = plain / physics
+    wanted = task in ("HalfCheetah-v4", "Hopper-v4")
+    met = physics / ours >= OF_PHYSICS and (not wanted or plain / ours >= min(OVER_GYMNASIUM, OF_PHYSICS * possible))
+    numbers = [f"{value:.1f}" for value in (physics, ours, given, plain, vector)]
+    return [task, *numbers, f"{physics / ours:.2f}", f"{plain / ours:.2f}", f"{possible:.2f}", verdict(met)]
+
+
+def _physics(rollouts: MujocoRollouts, actions: Sequence[Matrix]) -> Callable[[], object]:
+    """Bare mj_step with the actions of the episodes, on as many threads."""
+    import numba
+
+    from cones.rl import kernel
+
+    begin, step, frames = kernel._begin, kernel._mj_step, rollouts._physics.frames
+
+    def bare(model: Any, data: Any, qpos: Any, qvel: Any, ctrl: Any, start: Any, actions: Any) -> None:
+        begin(model, data, qpos, qvel, start)
+        for action in actions:
+            for i in range(ctrl.size):
+                ctrl[i] = action[i]
+            for _ in range(frames):
+                step(model, data)
+
+    compiled: Any = numba.njit(nogil=True)(bare)
+    pool = ThreadPoolExecutor(THREADS)
+
+    def one(place: int) -> None:
+        compiled(*rollouts._simulation(), rollouts.start(place), actions[place])
+
+    return lambda: list(pool.map(one, range(len(actions))))
+
+
+def _actions(environment: Any, network: Network, parameters: Any, seed: int) -> Matrix:
+    """The plain loop: an observation, a policy in NumPy, a step."""
+    actions = []
+    observation, _ = environment.reset(seed=seed)
+    for _ in range(STEPS):
+        action = network.outputs(parameters, observation)
+        actions.append(action)
+        observation, *_ = environment.step(action)
+    return np.array(actions)
+
+
+def _step(environment: Any, seed: int, actions: Matrix) -> None:
+    environment.reset(seed=seed)
+    for action in actions:
+        environment.step(action)
+
+
+def _vector(task: str, options: dict[str, Any], network: Network, parameters: Matrix) -> Callable[[], object]:
+    """Gymnasium's SyncVectorEnv with one environment per policy, the policies evaluated one by one."""
+    gymnasium = import_gymnasium()
+    environments = gymnasium.make_vec(task, EPISODES, vectorization_mode="sync", **options)
+
+    def call() -> None:
+        observations, _ = environments.reset(seed=0)
+        for _ in range(STEPS):
+            actions = [network.outputs(row, seen) for row, seen in zip(parameters, observations, strict=True)]
+            observations, *_ = environments.step(np.array(actions))
+
+    return call
