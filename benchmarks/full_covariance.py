@@ -27,7 +27,7 @@ def seconds_of_cones(make: Callable[..., cones.Strategy]) -> float:
         begin = time.perf_counter()
         X = es.ask()
         asked = time.perf_counter()
-        losses = sphere(X)
+        losses = sphere(np.asarray(X))
         told = time.perf_counter()
         es.tell(X, losses)
         total += asked - begin + time.perf_counter() - told

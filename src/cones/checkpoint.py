@@ -32,7 +32,7 @@ from cones.strategy import Strategy
 
 __all__ = ["load", "read", "save", "write_arrays"]
 
-FORMAT, VERSION = "cones checkpoint", 1
+FORMAT, VERSION = "cones checkpoint", 2
 
 _KNOWN_CLASSES: tuple[type, ...] = (
     *(State, Box, DiagonalGaussian, FullGaussian, AntitheticNoise, IndependentNoise),

@@ -14,7 +14,7 @@ from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box, box_from, initial_deviations
 from cones.checks import check_bool, check_integer, check_one_of, check_vector
 from cones.errors import InputError
-from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
+from cones.noise import AntitheticNoise, IndependentNoise, Population, Rng, seed_from
 from cones.optimizers import Adam, Optimizer
 from cones.pipeline import Pipeline
 from cones.progress import State
@@ -26,12 +26,19 @@ from cones.types import Vector
 __all__ = ["ES", "METHODS", "NES", "CoNES", "Settings"]
 
 
+# Bytes of candidates beyond which they are made in chunks.
+LARGEST_POPULATION = 2**30
+
+
 class Settings(TypedDict, total=False):
     """Keyword arguments that all methods share.
 
     belief: "diagonal" (default) or "full", the covariance that the belief can learn.
     popsize: candidates per iteration, 100 by default.
     antithetic: candidates in pairs mirrored at the mean (default) or independent.
+    dtype: "float64" (default) or "float32", of everything that has n numbers.
+    chunked: candidates in chunks, their noise drawn again for the gradient, so that memory does not grow with the
+        population; by default where all candidates would take more than a gigabyte. The run is the same.
     shaping: "centred_ranks" (default), "normal_scores", "standardised" or "raw".
     optimizer: `cones.Adam()` with learning rates 0.1 by default, or `cones.SGD(...)`.
     bounds: a `scipy.optimize.Bounds` or (low, high) pairs; candidates are reflected into the box.
@@ -44,6 +51,8 @@ class Settings(TypedDict, total=False):
     belief: Literal["diagonal", "full"]
     popsize: int
     antithetic: bool
+    dtype: Literal["float64", "float32"]
+    chunked: bool | None
     shaping: str
     optimizer: Optimizer[Any]
     bounds: Any
@@ -121,6 +130,8 @@ def _compose(
     belief: str | None = None,
     popsize: int = 100,
     antithetic: bool = True,
+    dtype: str = "float64",
+    chunked: bool | None = None,
     shaping: str = "centred_ranks",
     optimizer: Optimizer[Any] | None = None,
     bounds: Any = None,
@@ -135,7 +146,14 @@ def _compose(
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
-    noise = (AntitheticNoise if check_bool("antithetic", antithetic) else IndependentNoise)(seed_from(rng), popsize)
+    kind = AntitheticNoise if check_bool("antithetic", antithetic) else IndependentNoise
+    noise = kind(seed_from(rng), popsize, dtype)
+    if dtype != "float64":
+        if not isinstance(start, DiagonalGaussian):
+            raise InputError(f"dtype: expected 'float64' with a full covariance, got {dtype!r}")
+        start = start.as_type(dtype)
+    if chunked is None:
+        chunked = Population(start, noise, 0).bytes > LARGEST_POPULATION
     return Pipeline(
         method=method,
         state=State(start),
@@ -143,6 +161,7 @@ def _compose(
         shaping=shaping,
         refinement=refinement,
         optimizer=Adam() if optimizer is None else optimizer,
+        chunked=check_bool("chunked", chunked),
         box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,11 +10,12 @@ import numpy as np
 from cones.checks import check_one_of
 from cones.errors import InputError
 from cones.gradients import score_function
-from cones.noise import Noise
+from cones.noise import Noise, Population, Rows
 from cones.optimizers import Optimizer
 from cones.refine import Refinement
 from cones.shaping import SHAPINGS
 from cones.strategy import Move, Strategy
+from cones.tiles import inner
 from cones.types import Matrix, Vector
 
 __all__ = ["Pipeline"]
@@ -22,10 +24,16 @@ __all__ = ["Pipeline"]
 class Pipeline(Strategy):
     """belief -> noise -> candidates -> (losses) -> shaping -> gradient -> refinement -> optimizer -> belief."""
 
-    PARTS: ClassVar[tuple[str, ...]] = (*Strategy.PARTS, "noise", "shaping", "refinement", "optimizer")
+    PARTS: ClassVar[tuple[str, ...]] = (*Strategy.PARTS, "noise", "shaping", "refinement", "optimizer", "chunked")
 
     def __init__(
-        self, noise: Noise, shaping: str, refinement: Refinement, optimizer: Optimizer[Any], **common: Any
+        self,
+        noise: Noise,
+        shaping: str,
+        refinement: Refinement,
+        optimizer: Optimizer[Any],
+        chunked: bool = False,
+        **common: Any,
     ) -> None:
         super().__init__(**common)
         for name, value, kind in (("noise", noise, Noise), ("refinement", refinement, Refinement)):
@@ -38,31 +46,40 @@ class Pipeline(Strategy):
         self.shaping = shaping
         self.refinement = refinement
         self.optimizer = optimizer
-        self._rows: Matrix | None = None
+        self.chunked = chunked
+        self._rows: Rows | None = None
 
     @property
     def popsize(self) -> int:
         return self.noise.popsize
 
-    def _sample(self) -> Matrix:
-        belief = self.state.belief
-        self._rows = self.noise.draw(self.state.iteration, belief.dim)
-        return self.noise.candidates(belief, self._rows)
+    def _sample(self) -> Matrix | Population:
+        belief, iteration = self.state.belief, self.state.iteration
+        population = Population(belief, self.noise, iteration, self.box)
+        if self.chunked:
+            self._rows = Rows(self.noise, iteration, belief.dim)
+            return population
+        kept = np.empty((self.noise.rows, belief.dim), self.noise.dtype)
+        candidates = population.block(0, self.popsize, kept)
+        self._rows = Rows(self.noise, iteration, belief.dim, kept)
+        return candidates
 
     def _move(self, losses: Vector) -> Move:
         belief, rows = self.state.belief, self._rows
         if rows is None or np.isnan(losses).all():
             return self._unmoved()
         utilities = SHAPINGS[self.shaping](losses)
-        gradient = score_function(belief, self.noise, rows, utilities)
+        gradient = score_function(belief, rows, utilities)
         direction = self.refinement.refine(belief, gradient)
+        del gradient  # its arrays are large
         memory = self.optimizer.start(direction) if self.state.memory is None else self.state.memory
+        multiplier, gap = direction.multiplier, direction.gap
         change, memory = self.optimizer.step(memory, direction)
         return Move(
             belief.moved(*change),
             memory,
-            float(np.linalg.norm(change.shift)),
+            math.sqrt(inner(change.shift, change.shift)),
             belief.kl_of_move(*change),
-            direction.multiplier,
-            direction.gap,
+            multiplier,
+            gap,
         )

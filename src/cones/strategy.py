@@ -17,6 +17,7 @@ from cones.beliefs import Belief
 from cones.bounds import Box
 from cones.checks import check_array, check_shape
 from cones.errors import InputError, StateError
+from cones.noise import Population
 from cones.progress import COLUMNS, History, State
 from cones.stopping import ALL_FAILED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
 from cones.types import Matrix, Vector
@@ -67,7 +68,7 @@ class Strategy(ABC):
         self.box = box
         self.criteria = criteria
         self.history = History() if history is None else history
-        self._asked: tuple[int, Matrix] | None = None  # iteration, candidates
+        self._asked: tuple[int, Matrix | Population] | None = None  # iteration, candidates
         self._clock = time.perf_counter()
 
     def __repr__(self) -> str:
@@ -83,8 +84,8 @@ class Strategy(ABC):
         """Candidates per iteration."""
 
     @abstractmethod
-    def _sample(self) -> Matrix:
-        """The candidates of this iteration, before bounds."""
+    def _sample(self) -> Matrix | Population:
+        """The candidates of this iteration, within bounds."""
 
     @abstractmethod
     def _move(self, losses: Vector) -> Move:
@@ -93,18 +94,20 @@ class Strategy(ABC):
     def _unmoved(self) -> Move:
         return Move(self.state.belief, self.state.memory, step=0.0, kl=0.0)
 
-    def ask(self) -> Matrix:
-        """Candidates to evaluate, shape (popsize, n), read-only. The same until they are told."""
+    def ask(self) -> Matrix | Population:
+        """Candidates to evaluate, shape (popsize, n), read-only. The same until they are told.
+
+        Where they would take too much memory they are a `Population`, which gives them in chunks.
+        """
         iteration = self.state.iteration
         if self._asked is None or self._asked[0] != iteration:
             candidates = self._sample()
-            if self.box is not None:
-                candidates = self.box.reflect(candidates)
-            candidates.flags.writeable = False  # `tell` relies on them
+            if isinstance(candidates, np.ndarray):
+                candidates.flags.writeable = False  # `tell` relies on them
             self._asked = (iteration, candidates)
         return self._asked[1]
 
-    def tell(self, X: ArrayLike, values: ArrayLike) -> None:
+    def tell(self, X: ArrayLike | Population, values: ArrayLike) -> None:
         """Move the belief by the losses of the candidates of the last `ask`.
 
         Args:
@@ -208,11 +211,13 @@ class Strategy(ABC):
     def _inside(self, x: Vector) -> Vector:
         return (x if self.box is None else self.box.reflect(x)).copy()
 
-    def _told(self, X: ArrayLike) -> Matrix:
+    def _told(self, X: ArrayLike | Population) -> Matrix | Population:
         if self._asked is None:
             raise StateError("tell: expected candidates from ask(), but ask() was not called since the last tell()")
         _, candidates = self._asked
         if X is not candidates:
+            if isinstance(X, Population) or isinstance(candidates, Population):
+                raise InputError("X: expected what the last ask() returned, got something else")
             told = check_array("X", X)
             check_shape("X", told, candidates.shape)
             if not np.array_equal(told, candidates):

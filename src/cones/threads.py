@@ -1,4 +1,4 @@
-"""A pool of threads for work on rows of arrays, where NumPy releases the interpreter lock.
+"""A pool of threads for work on parts of arrays, where NumPy releases the interpreter lock.
 
 `OMP_NUM_THREADS` limits it as it limits BLAS: a program that runs many processes sets it to 1.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-__all__ = ["core_count", "for_row_blocks", "thread_count"]
+__all__ = ["core_count", "for_blocks", "thread_count"]
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -27,10 +27,10 @@ def thread_count() -> int:
     return max(1, min(cores, int(limit)) if limit.isdecimal() else cores)
 
 
-def for_row_blocks(work: Callable[[int, int], None], start: int, stop: int) -> None:
-    """Call `work(first, last)` on one block of rows per thread; the blocks cover start to stop."""
-    threads = min(thread_count(), stop - start)
-    edges = [start + (stop - start) * i // threads for i in range(threads + 1)]
+def for_blocks(work: Callable[[int, int], None], count: int, parallel: bool = True) -> None:
+    """Call `work(first, last)` on blocks that cover 0 to `count`: one per thread, or a single one."""
+    threads = max(1, min(thread_count(), count)) if parallel else 1
+    edges = [count * i // threads for i in range(threads + 1)]
     blocks = list(pairwise(edges))
     waiting = [_threads().submit(work, *block) for block in blocks[1:]]
     work(*blocks[0])

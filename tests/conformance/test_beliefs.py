@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 from cones import Gradient, InputError
 from cones.beliefs import ENCODINGS, Spectral
 from cones.checkpoint import KNOWN
+from cones.noise import IndependentNoise, Rows
 
 KINDS = ["diagonal", "full"]
 pytestmark = pytest.mark.parametrize("kind", KINDS)
@@ -59,14 +60,17 @@ def test_whitened_gradient_gives_the_same_inner_products(kind: str) -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 9])
-def test_second_moment_of_noise(kind: str, rows: int) -> None:
+def test_moments_of_noise(kind: str, rows: int) -> None:
     belief = random_belief(kind, 5, 0)
     rng = np.random.default_rng(6)
-    noise, weights = rng.standard_normal((rows, 5)), rng.standard_normal(rows)
-    expected = noise.T @ np.diag(weights) @ noise
+    noise = IndependentNoise(1, rows)
+    drawn, odd, even = noise.draw(3, 5), rng.standard_normal(rows), rng.standard_normal(rows)
+    expected = drawn.T @ np.diag(even) @ drawn
     if kind == "diagonal":
         expected = np.diag(np.diag(expected))
-    np.testing.assert_allclose(belief.second_moment(noise, weights).dense(), expected, atol=1e-12)
+    first, second = belief.moments(Rows(noise, 3, 5), odd, even)
+    np.testing.assert_allclose(first, odd @ drawn, atol=1e-13)
+    np.testing.assert_allclose(second.dense(), expected, atol=1e-12)
 
 
 def test_moved_has_the_covariance_that_it_says(kind: str) -> None:

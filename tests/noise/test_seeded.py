@@ -46,17 +46,17 @@ def test_antithetic_candidates_mirror_at_the_mean() -> None:
     belief = DiagonalGaussian([1.0, -2.0], [1.0, 9.0])
     noise = AntitheticNoise(0, 6)
     rows = noise.draw(0, 2)
-    X = noise.candidates(belief, rows)
+    X = noise.candidates(belief, 0, 0, 3)
     assert rows.shape == (3, 2)
-    np.testing.assert_allclose(X[:3], belief.mean + rows * [1.0, 3.0])
-    np.testing.assert_allclose(X[:3] + X[3:], np.tile(2.0 * belief.mean, (3, 1)))
+    np.testing.assert_allclose(X[::2], belief.mean + rows * [1.0, 3.0])
+    np.testing.assert_allclose(X[::2] + X[1::2], np.tile(2.0 * belief.mean, (3, 1)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fold_gives_the_weights_of_odd_and_even_sums(kind) -> None:
     noise = kind(0, 8)
     rows = noise.draw(0, 1)
-    z = noise.candidates(DiagonalGaussian([0.0], 1.0), rows)[:, 0]
+    z = noise.candidates(DiagonalGaussian([0.0], 1.0), 0, 0, noise.rows)[:, 0]
     u = np.random.default_rng(0).standard_normal(8)
     odd, even = noise.fold(u)
     assert odd @ rows[:, 0] ** 3 == pytest.approx(u @ z**3)

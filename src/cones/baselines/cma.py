@@ -103,7 +103,8 @@ class CMAStrategy(Strategy):
 
     def _sample(self) -> Matrix:
         self._solutions = self.engine.ask()
-        return np.array(self._solutions)
+        candidates = np.array(self._solutions)
+        return candidates if self.box is None else self.box.reflect(candidates)
 
     def _move(self, losses: Vector) -> Move:
         if self._engine is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike
 from cones.beliefs.spectral import Spectral
 from cones.errors import InputError
 from cones.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from cones.noise.rows import Rows
 
 __all__ = ["Belief", "FrameGradient", "Gradient"]
 
@@ -48,6 +51,7 @@ class Belief(ABC):
     """A Gaussian over candidates. Immutable: its arrays are read-only."""
 
     mean: Vector
+    separable: ClassVar[bool]  # whether L is diagonal, so that coordinates can be dealt with apart from each other
 
     @property
     def dim(self) -> int:
@@ -58,16 +62,19 @@ class Belief(ABC):
         return self.mean + self.displacements(noise)
 
     @abstractmethod
-    def displacements(self, noise: Matrix, out: Matrix | None = None) -> Matrix:
-        """L z for each row z of `noise`, written to `out` if given."""
+    def displacements(self, noise: Matrix, out: Matrix | None = None, columns: slice | None = None) -> Matrix:
+        """L z for each row z of `noise`, written to `out` if given.
+
+        A separable belief takes `columns`, the coordinates that `noise` is of.
+        """
 
     @abstractmethod
     def to_frame(self, shift: Vector) -> Vector:
         """L^-1 shift: a displacement of candidates, in the frame."""
 
     @abstractmethod
-    def from_frame(self, shift: Vector) -> Vector:
-        """L m: a displacement in the frame, among the candidates."""
+    def from_frame(self, shift: Vector, out: Vector | None = None) -> Vector:
+        """L m: a displacement in the frame, among the candidates; `out` may be used for it, and may be `shift`."""
 
     @abstractmethod
     def gradient_from_frame(self, gradient: Vector) -> Vector:
@@ -78,8 +85,8 @@ class Belief(ABC):
         """The gradient in the frame; checks shapes and finiteness."""
 
     @abstractmethod
-    def second_moment(self, noise: Matrix, weights: Vector) -> Spectral:
-        """sum_i weights_i z_i z_i^T, as far as this family of beliefs can follow it."""
+    def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
+        """sum_i odd_i z_i, and sum_i even_i z_i z_i^T as far as this family of beliefs can follow it."""
 
     @abstractmethod
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,14 +12,16 @@ from cones.beliefs.belief import Belief, FrameGradient, Gradient
 from cones.beliefs.encodings import DIAGONAL, ENCODINGS, Encoding
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_one_of, check_vector
+from cones.tiles import for_each_tile, inner, tile_count
 from cones.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from cones.noise.rows import Rows
 
 __all__ = ["DiagonalGaussian"]
 
-# Variances stay where their square roots and reciprocals are ordinary numbers.
-SMALLEST_VARIANCE, LARGEST_VARIANCE = 1e-300, 1e300
-# Rows of noise whose squares are formed at a time: they stay in the cache.
-BLOCK = 8
+# Deviations stay where their squares and reciprocals are ordinary numbers.
+DEVIATIONS = {"float64": (1e-150, 1e150), "float32": (1e-18, 1e18)}
 
 
 class DiagonalGaussian(Belief):
@@ -36,55 +39,94 @@ class DiagonalGaussian(Belief):
         0.5
     """
 
+    separable = True
+
     def __init__(self, mean: ArrayLike, variance: ArrayLike) -> None:
         self.mean: Vector = check_vector("mean", mean).copy()
-        self.variance: Vector = check_vector("variance", variance, self.dim, positive=True).copy()
-        self._deviation = np.sqrt(self.variance)
+        self.deviation: Vector = np.sqrt(check_vector("variance", variance, self.dim, positive=True))
         self._freeze()
 
     @classmethod
-    def _trusted(cls, mean: Vector, variance: Vector) -> Self:
-        """Without the checks, for beliefs that the library has computed itself."""
+    def from_deviation(cls, mean: Vector, deviation: Vector) -> Self:
+        """N(mean, diag(deviation^2)), of arrays that the library has made itself: unchecked, not copied."""
         self = cls.__new__(cls)
-        self.mean, self.variance = mean, variance
-        self._deviation = np.sqrt(variance)
+        self.mean, self.deviation = mean, deviation
         self._freeze()
         return self
 
     def _freeze(self) -> None:
-        for array in (self.mean, self.variance, self._deviation):
-            array.flags.writeable = False
+        self.mean.flags.writeable = self.deviation.flags.writeable = False
+
+    @property
+    def variance(self) -> Vector:
+        return np.square(self.deviation)
+
+    def as_type(self, dtype: str) -> Self:
+        """The belief with numbers of another type."""
+        return self.from_deviation(self.mean.astype(dtype), self.deviation.astype(dtype))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.from_deviation, (self.mean, self.deviation)
 
     def __repr__(self) -> str:
         return f"DiagonalGaussian(dim={self.dim}, spread={self.spread():.3g})"
 
-    def displacements(self, noise: Matrix, out: Matrix | None = None) -> Matrix:
-        return np.multiply(noise, self._deviation, out=out)
+    def displacements(self, noise: Matrix, out: Matrix | None = None, columns: slice | None = None) -> Matrix:
+        deviation = self.deviation if columns is None else self.deviation[columns]
+        return np.multiply(noise, deviation, out=out)
 
     def to_frame(self, shift: Vector) -> Vector:
-        return shift / self._deviation
+        return shift / self.deviation
 
-    def from_frame(self, shift: Vector) -> Vector:
-        return shift * self._deviation
+    def from_frame(self, shift: Vector, out: Vector | None = None) -> Vector:
+        return np.multiply(shift, self.deviation, out=out)
 
     def gradient_from_frame(self, gradient: Vector) -> Vector:
-        return gradient / self._deviation
+        return gradient / self.deviation
 
     def whiten(self, gradient: Gradient) -> FrameGradient:
         mean, covariance = self._checked(gradient)
-        return FrameGradient(mean * self._deviation, Spectral(covariance * self.variance))
+        return FrameGradient(mean * self.deviation, Spectral(covariance * self.variance))
 
-    def second_moment(self, noise: Matrix, weights: Vector) -> Spectral:
-        moment = np.zeros(self.dim)
-        for start in range(0, len(noise), BLOCK):
-            rows = noise[start : start + BLOCK]
-            moment += weights[start : start + BLOCK] @ (rows * rows)
-        return Spectral(moment)
+    def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
+        first, second = (np.zeros(self.dim, self.mean.dtype) for _ in range(2))
+        odd_column, even_column = (weights.astype(first.dtype)[:, None] for weights in (odd, even))
+
+        def use(columns: slice, blocks: Iterator[tuple[slice, Matrix]]) -> None:
+            for which, normals in blocks:
+                product = normals * odd_column[which]
+                first[columns] += product.sum(axis=0)
+                np.multiply(normals, normals, out=product)
+                product *= even_column[which]
+                second[columns] += product.sum(axis=0)
+
+        rows.over_tiles(use)
+        return first, Spectral(second)
 
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
-        with np.errstate(over="ignore"):
-            variance = self.variance * np.exp(log_ratio.values)
-        return self._trusted(self.mean + shift, np.clip(variance, SMALLEST_VARIANCE, LARGEST_VARIANCE))
+        mean, deviation = np.empty_like(self.mean), np.empty_like(self.deviation)
+        smallest, largest = DEVIATIONS[deviation.dtype.name]
+
+        def work(_: int, part: slice) -> None:
+            np.add(self.mean[part], shift[part], out=mean[part])
+            growth = deviation[part]
+            np.multiply(log_ratio.values[part], 0.5, out=growth)
+            np.exp(growth, out=growth)
+            growth *= self.deviation[part]
+            np.clip(growth, smallest, largest, out=growth)
+
+        for_each_tile(work, self.dim)
+        return self.from_deviation(mean, deviation)
+
+    def kl_of_move(self, shift: Vector, log_ratio: Spectral) -> float:
+        sums = np.empty(tile_count(self.dim))
+
+        def work(tile: int, part: slice) -> None:
+            whitened, logs = shift[part] / self.deviation[part], log_ratio.values[part]
+            sums[tile] = inner(whitened, whitened) + float((np.expm1(logs) - logs).sum())
+
+        for_each_tile(work, self.dim)
+        return 0.5 * float(sums.sum())
 
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, covariance = self._checked(gradient)
@@ -92,15 +134,15 @@ class DiagonalGaussian(Belief):
 
     def kl(self, other: Self) -> float:
         self._check_same_kind(other)
-        difference = (self.mean - other.mean) / other._deviation
-        logs = np.log(self.variance / other.variance)
+        difference = (self.mean - other.mean) / other.deviation
+        logs = 2.0 * np.log(self.deviation / other.deviation)
         return 0.5 * float(difference @ difference + (np.expm1(logs) - logs).sum())
 
     def log_determinant(self) -> float:
-        return float(np.log(self.variance).sum())
+        return 2.0 * float(np.log(self.deviation).sum())
 
     def standard_deviations(self) -> Vector:
-        return self._deviation
+        return self.deviation
 
     def encode(self, encoding: str) -> Vector:
         return _encoding(encoding).encode(self.variance)
@@ -118,11 +160,14 @@ class DiagonalGaussian(Belief):
         return Gradient(mean, _encoding(encoding).pull(self.variance, parameters))
 
     def state(self) -> dict[str, Any]:
-        return {"mean": self.mean, "variance": self.variance}
+        return {"mean": self.mean, "deviation": self.deviation}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        return cls(state["mean"], state["variance"])
+        mean, deviation = state["mean"], state["deviation"]
+        check_vector("mean", mean)
+        check_vector("deviation", deviation, mean.size, positive=True)
+        return cls.from_deviation(mean, deviation)
 
     def _checked(self, gradient: Gradient) -> tuple[Vector, Vector]:
         mean = check_vector("gradient.mean", gradient.mean, self.dim)

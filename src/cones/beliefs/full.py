@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from cones.beliefs.spectral import Spectral
 from cones.checks import check_array, check_finite, check_matrix, check_one_of, check_shape, check_vector
 from cones.errors import InputError
 from cones.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from cones.noise.rows import Rows
 
 __all__ = ["FullGaussian"]
 
@@ -39,6 +42,8 @@ class FullGaussian(Belief):
         >>> round(belief.entropy(), 6)
         3.387183
     """
+
+    separable = False
 
     def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
         self.mean: Vector = check_vector("mean", mean).copy()
@@ -76,14 +81,14 @@ class FullGaussian(Belief):
     def precision(self) -> Matrix:
         return np.asarray(self._inverse_transpose @ self._inverse_transpose.T)
 
-    def displacements(self, noise: Matrix, out: Matrix | None = None) -> Matrix:
+    def displacements(self, noise: Matrix, out: Matrix | None = None, columns: slice | None = None) -> Matrix:
         return np.matmul(noise, self.factor.T, out=out)
 
     def to_frame(self, shift: Vector) -> Vector:
         return np.asarray(shift @ self._inverse_transpose)
 
-    def from_frame(self, shift: Vector) -> Vector:
-        return np.asarray(self.factor @ shift)
+    def from_frame(self, shift: Vector, out: Vector | None = None) -> Vector:
+        return np.matmul(self.factor, shift, out=None if out is shift else out)
 
     def gradient_from_frame(self, gradient: Vector) -> Vector:
         return np.asarray(self._inverse_transpose @ gradient)
@@ -94,7 +99,11 @@ class FullGaussian(Belief):
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
         return FrameGradient(mean @ self.factor, Spectral(values, vectors))
 
-    def second_moment(self, noise: Matrix, weights: Vector) -> Spectral:
+    def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
+        noise = rows.matrix()
+        return odd @ noise, self._second_moment(noise, even)
+
+    def _second_moment(self, noise: Matrix, weights: Vector) -> Spectral:
         if len(noise) >= self.dim:
             values, vectors = np.linalg.eigh((noise.T * weights) @ noise)
             return Spectral(values, vectors)

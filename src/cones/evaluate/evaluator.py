@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from cones.errors import InputError
+from cones.noise import Population
 from cones.types import Matrix, Vector
 
-__all__ = ["Evaluator", "Objective"]
+__all__ = ["Candidates", "Evaluator", "Objective", "block_of"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,14 @@ class Objective:
         return np.asarray(array, dtype=np.float64).reshape(count)
 
 
+Candidates = Matrix | Population
+
+
+def block_of(candidates: Candidates, first: int, last: int) -> Matrix:
+    """Candidates `first` to `last`, of an array or made now."""
+    return candidates.block(first, last) if isinstance(candidates, Population) else candidates[first:last]
+
+
 class Evaluator(ABC):
     """Evaluates a population. Losses come back in the order of the candidates.
 
@@ -63,7 +72,7 @@ class Evaluator(ABC):
     partial: Vector | None = None
 
     @abstractmethod
-    def losses(self, candidates: Matrix) -> Vector:
+    def losses(self, candidates: Candidates) -> Vector:
         """One loss per candidate."""
 
     def close(self) -> None:  # noqa: B027 - most evaluators hold nothing

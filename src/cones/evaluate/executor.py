@@ -10,10 +10,11 @@ from itertools import pairwise
 import numpy as np
 
 from cones.errors import InputError, StateError
-from cones.evaluate.evaluator import Evaluator, Objective
+from cones.evaluate.evaluator import Candidates, Evaluator, Objective
+from cones.noise import Population
 from cones.processes import end_workers, worker_pool
 from cones.threads import thread_count
-from cones.types import Matrix, Vector
+from cones.types import Vector
 
 __all__ = ["ExecutorEvaluator", "ProcessEvaluator"]
 
@@ -24,13 +25,16 @@ TASKS_PER_WORKER = 4
 class _Chunks:
     """A population under way on an executor."""
 
-    def __init__(self, executor: Executor, workers: int, objective: Objective | None, candidates: Matrix) -> None:
+    def __init__(self, executor: Executor, workers: int, objective: Objective | None, candidates: Candidates) -> None:
         count = len(candidates)
         tasks = min(count, TASKS_PER_WORKER * workers)
         edges = [count * i // tasks for i in range(tasks + 1)]
         self.blocks = list(pairwise(edges))
         self.futures: list[Future[Vector]] = [
-            executor.submit(_work, objective, candidates[first:last], first) for first, last in self.blocks
+            executor.submit(_work, objective, candidates, first, last)
+            if isinstance(candidates, Population)
+            else executor.submit(_work, objective, candidates[first:last], first)
+            for first, last in self.blocks
         ]
 
     def losses(self, partial: Vector) -> Vector:
@@ -50,12 +54,12 @@ class _Chunks:
                     partial[first:last] = future.result()
 
 
-def _work(objective: Objective | None, rows: Matrix, first: int) -> Vector:
+def _work(objective: Objective | None, rows: Candidates, first: int, last: int = 0) -> Vector:
     chosen = _installed if objective is None else objective
     if chosen is None:
         raise StateError("workers: a worker process was not set up")
     try:
-        return chosen.losses(rows, first)
+        return chosen.losses(rows.block(first, last) if isinstance(rows, Population) else rows, first)
     except Exception as error:
         raise (error if multiprocessing.parent_process() is None else _portable(error)) from None
 
@@ -80,7 +84,7 @@ class ExecutorEvaluator(Evaluator):
         self._executor = executor
         self._workers = int(getattr(executor, "_max_workers", None) or thread_count())
 
-    def losses(self, candidates: Matrix) -> Vector:
+    def losses(self, candidates: Candidates) -> Vector:
         self.partial = np.full(len(candidates), np.nan)
         chunks = _Chunks(self._executor, self._workers, self._objective, candidates)
         try:
@@ -114,7 +118,7 @@ class ProcessEvaluator(Evaluator):
         self._workers = workers
         self._executor = worker_pool(workers, _install, objective)
 
-    def losses(self, candidates: Matrix) -> Vector:
+    def losses(self, candidates: Candidates) -> Vector:
         self.partial = np.full(len(candidates), np.nan)
         return _Chunks(self._executor, self._workers, None, candidates).losses(self.partial)
 

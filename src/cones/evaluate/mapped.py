@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from cones.errors import InputError
-from cones.evaluate.evaluator import Evaluator, Objective
-from cones.types import Matrix, Vector
+from cones.evaluate.evaluator import Candidates, Evaluator, Objective, block_of
+from cones.noise import Population
+from cones.types import Vector
 
 __all__ = ["MapEvaluator"]
 
@@ -23,8 +24,9 @@ class _Row:
 
     objective: Objective
 
-    def __call__(self, item: tuple[int, Matrix]) -> float:
-        index, row = item
+    def __call__(self, item: tuple[int, Candidates]) -> float:
+        index, candidates = item
+        row = block_of(candidates, index, index + 1) if isinstance(candidates, Population) else candidates
         return float(self.objective.losses(row, index)[0])
 
 
@@ -35,8 +37,12 @@ class MapEvaluator(Evaluator):
         self._objective = objective
         self._mapper = mapper
 
-    def losses(self, candidates: Matrix) -> Vector:
-        tasks = [(index, candidates[index : index + 1]) for index in range(len(candidates))]
+    def losses(self, candidates: Candidates) -> Vector:
+        chunked = isinstance(candidates, Population)
+        tasks = [
+            (index, candidates if chunked else block_of(candidates, index, index + 1))
+            for index in range(len(candidates))
+        ]
         self.partial = np.full(len(candidates), np.nan)
         count = 0
         for loss in self._mapper(_Row(self._objective), tasks):

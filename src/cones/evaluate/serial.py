@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cones.evaluate.evaluator import Evaluator, Objective
-from cones.types import Matrix, Vector
+from cones.evaluate.evaluator import Candidates, Evaluator, Objective, block_of
+from cones.noise import Population
+from cones.types import Vector
 
 __all__ = ["SerialEvaluator"]
 
@@ -16,6 +17,10 @@ class SerialEvaluator(Evaluator):
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
 
-    def losses(self, candidates: Matrix) -> Vector:
-        self.partial = np.full(len(candidates), np.nan)
-        return self._objective.losses(candidates, 0, out=self.partial)
+    def losses(self, candidates: Candidates) -> Vector:
+        self.partial = losses = np.full(len(candidates), np.nan)
+        size = candidates.chunk_size if isinstance(candidates, Population) else len(candidates)
+        for first in range(0, len(candidates), size):
+            last = min(first + size, len(candidates))
+            losses[first:last] = self._objective.losses(block_of(candidates, first, last), first, losses[first:last])
+        return losses

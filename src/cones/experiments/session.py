@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 from cones import checkpoint as checkpoints
 from cones.display import fraction_done
 from cones.errors import CheckpointError
+from cones.evaluate import Objective, SerialEvaluator
 from cones.experiments.records import Folder, Named
 from cones.problems import Problem
 from cones.stopping import StopReason
@@ -147,7 +148,7 @@ class FunctionSession(Session):
         begin = time.perf_counter()
         X = strategy.ask()
         asked = time.perf_counter()
-        losses = problem(X)
+        losses = SerialEvaluator(Objective(problem, vectorized=True)).losses(X)
         evaluated = time.perf_counter()
         row = self._begin_row(evaluation_seconds=evaluated - asked)
         strategy.tell(X, losses)

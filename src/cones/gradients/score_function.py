@@ -11,23 +11,27 @@ For x = mu + L z with z ~ N(0, I) and utilities u, in the frame of the belief:
 from __future__ import annotations
 
 from cones.beliefs.belief import Belief, FrameGradient
-from cones.noise.seeded import Noise
-from cones.types import Matrix, Vector
+from cones.noise.rows import Rows
+from cones.types import Vector
 
 __all__ = ["score_function"]
 
 
-def score_function(belief: Belief, noise: Noise, rows: Matrix, utilities: Vector) -> FrameGradient:
+def score_function(belief: Belief, rows: Rows, utilities: Vector) -> FrameGradient:
     """The estimate from the rows of noise behind a population and the population's utilities.
 
     Args:
         belief: the belief the population was drawn from; it decides how much of B is kept.
-        noise: says how rows of noise became candidates.
-        rows: what `noise.draw` gave, shape (noise.rows, n).
+        rows: the noise of the iteration.
         utilities: shape (popsize,).
     """
-    size = utilities.size
-    odd, even = noise.fold(utilities / size)
-    moment = belief.second_moment(rows, even)
+    odd, even = rows.noise.fold(utilities / utilities.size)
+    mean, moment = belief.moments(rows, odd, even)
     total = float(even.sum())
-    return FrameGradient(odd @ rows, moment.map(lambda values: 0.5 * (values - total)))
+
+    def centred(values: Vector) -> Vector:
+        values -= total
+        values *= 0.5
+        return values
+
+    return FrameGradient(mean, moment.map(centred))

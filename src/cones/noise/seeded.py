@@ -1,28 +1,65 @@
-"""Standard normal noise in which any row of any iteration can be drawn again.
+"""Standard normal noise of which any piece can be drawn again.
 
-Row i of iteration k comes from a generator of its own, seeded by (seed, k, i). Nothing has to be kept
-to draw a row again, in this process or in another, and a run's random state is two numbers.
+Row i of iteration k has generators of its own, one per tile of columns, whose states come from (seed, k, i, tile).
+Nothing has to be kept to draw a piece again, in this process or in another, and a run's random state is two numbers.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cones.beliefs.belief import Belief
-from cones.checks import check_integer
+from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
-from cones.threads import for_row_blocks
+from cones.threads import for_blocks
+from cones.tiles import TILE, tile_count, tile_slice
 from cones.types import Matrix, Vector
 
-__all__ = ["AntitheticNoise", "IndependentNoise", "Noise", "seed_from"]
+if TYPE_CHECKING:
+    from cones.beliefs.belief import Belief
+
+__all__ = ["DTYPES", "AntitheticNoise", "IndependentNoise", "Noise", "Pen", "seed_from"]
 
 # Fewer normals than this are drawn sooner than a second thread wakes up.
 WORTH_THREADS = 100_000
+DTYPES = ("float64", "float32")
+# Outputs of the generator that are passed over before a tile's first number, as NumPy does after seeding.
+WARM_UP = 12
 
+Use = Callable[[int, slice, Vector], None]
 Rng = int | np.random.Generator | np.random.SeedSequence | None
+
+
+class Pen:
+    """Draws tiles of the noise of one iteration. Each thread needs one of its own."""
+
+    def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
+        # Three words and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it costs a tenth of
+        # making a generator. The words of a row do not depend on how many rows follow.
+        words = np.random.SeedSequence((noise.seed, iteration)).generate_state(3 * noise.rows, np.uint64)
+        self._of_row = words.reshape(noise.rows, 3)
+        self._of_tile = np.random.SeedSequence(TILE).generate_state(3 * tile_count(dim), np.uint64).reshape(-1, 3)
+        self._bits = np.random.SFC64(0)
+        self._generator = np.random.Generator(self._bits)
+        self._state = self._bits.state
+        self._words = self._state["state"]["state"]
+        self._words[3] = 1
+        self._dtype = np.dtype(noise.dtype)
+
+    def draw(self, row: int, tile: int, out: Vector) -> None:
+        """Fill `out` with the normals of a row in a tile of columns."""
+        if tile:
+            np.bitwise_xor(self._of_row[row], self._of_tile[tile], out=self._words[:3])
+        else:
+            self._words[:3] = self._of_row[row]
+        self._bits.state = self._state
+        if tile:
+            self._bits.random_raw(WARM_UP, output=False)
+        self._generator.standard_normal(dtype=self._dtype, out=out)
 
 
 @dataclass(frozen=True)
@@ -32,56 +69,94 @@ class Noise(ABC):
     Args:
         seed: a non-negative integer of any size; see `seed_from`.
         popsize: candidates per iteration.
+        dtype: of noise and candidates, "float64" or "float32".
     """
 
     seed: int
     popsize: int
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        check_one_of("dtype", self.dtype, DTYPES)
 
     @property
     @abstractmethod
     def rows(self) -> int:
         """Rows of noise drawn per iteration."""
 
+    @property
+    def per_row(self) -> int:
+        """Candidates that come from a row; they follow one another in the population."""
+        return self.popsize // self.rows
+
     def draw(self, iteration: int, dim: int, start: int = 0, stop: int | None = None) -> Matrix:
         """Rows `start` to `stop` of the noise of an iteration, shape (stop - start, dim)."""
         stop = self.rows if stop is None else stop
-        # Three words a row and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it
-        # costs a tenth of making a generator. The words of a row do not depend on how many rows follow.
-        words = np.random.SeedSequence((self.seed, iteration)).generate_state(3 * stop, np.uint64)
-        states = np.ones((stop, 4), np.uint64)
-        states[:, :3] = words.reshape(stop, 3)
-        noise = np.empty((stop - start, dim))
+        noise = np.empty((stop - start, dim), self.dtype)
 
-        def fill(first: int, last: int) -> None:
-            bits = np.random.SFC64(0)
-            generator = np.random.Generator(bits)
-            state = bits.state
-            words = state["state"]["state"]
-            for row in range(first, last):
-                words[:] = states[row]
-                bits.state = state
-                generator.standard_normal(out=noise[row - start])
+        def keep(row: int, columns: slice, normals: Vector) -> None:
+            pass
 
-        if noise.size < WORTH_THREADS:
-            fill(start, stop)
-        else:
-            for_row_blocks(fill, start, stop)
+        self.for_tiles(iteration, dim, start, stop, keep, noise)
         return noise
 
+    def for_tiles(self, iteration: int, dim: int, start: int, stop: int, use: Use, kept: Matrix | None = None) -> None:
+        """Call `use(row - start, columns, normals)` for every tile of rows `start` to `stop`, on all cores.
+
+        The normals are written to `kept`, shape (stop - start, dim), if it is given.
+        """
+        count = tile_count(dim)
+
+        def work(first: int, last: int) -> None:
+            pen = Pen(self, iteration, dim)
+            buffer = np.empty(min(TILE, dim), self.dtype)
+            for place in range(first, last):
+                row, tile = divmod(place, count)
+                columns = tile_slice(tile, dim)
+                normals = buffer[: columns.stop - columns.start] if kept is None else kept[row, columns]
+                pen.draw(start + row, tile, normals)
+                use(row, columns, normals)
+
+        for_blocks(work, (stop - start) * count, (stop - start) * dim >= WORTH_THREADS)
+
     @abstractmethod
-    def candidates(self, belief: Belief, noise: Matrix) -> Matrix:
-        """The population that belongs to the noise, shape (popsize, dim)."""
+    def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
+        """Write the `per_row` candidates of a row, given its displacement, which may be overwritten."""
 
     @abstractmethod
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
         """Weights of each row of noise in sums of odd and of even functions of the noise."""
 
+    def candidates(self, belief: Belief, iteration: int, start: int, stop: int, kept: Matrix | None = None) -> Matrix:
+        """The candidates of rows `start` to `stop`, shape ((stop - start) per_row, dim).
+
+        The noise is written to `kept`, shape (stop - start, dim), if it is given.
+        """
+        population = np.empty(((stop - start) * self.per_row, belief.dim), self.dtype)
+        if belief.separable:
+
+            def use(row: int, columns: slice, normals: Vector) -> None:
+                own = population[row * self.per_row : (row + 1) * self.per_row, columns]
+                displacement = belief.displacements(normals, own[-1], columns)
+                self.place(belief.mean[columns], displacement, own)
+
+            self.for_tiles(iteration, belief.dim, start, stop, use, kept)
+            return population
+        noise = self.draw(iteration, belief.dim, start, stop)
+        if kept is not None:
+            kept[:] = noise
+        displacements = belief.displacements(noise)
+        for row, displacement in enumerate(displacements):
+            self.place(belief.mean, displacement, population[row * self.per_row : (row + 1) * self.per_row])
+        return population
+
 
 @dataclass(frozen=True)
 class AntitheticNoise(Noise):
-    """Pairs: candidate i is mean + L z_i, and candidate i + popsize/2 is mean - L z_i."""
+    """Pairs: candidate 2 i is mean + L z_i, and candidate 2 i + 1 is mean - L z_i."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.popsize < 2 or self.popsize % 2:
             raise InputError(
                 f"popsize: expected an even number of at least 2 for antithetic pairs, got {self.popsize}; "
@@ -92,16 +167,12 @@ class AntitheticNoise(Noise):
     def rows(self) -> int:
         return self.popsize // 2
 
-    def candidates(self, belief: Belief, noise: Matrix) -> Matrix:
-        half = len(noise)
-        population = np.empty((2 * half, belief.dim))
-        displacements = belief.displacements(noise, out=population[:half])
-        np.subtract(belief.mean, displacements, out=population[half:])
-        np.add(belief.mean, displacements, out=population[:half])
-        return population
+    def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
+        np.add(mean, displacement, out=candidates[0])
+        np.subtract(mean, displacement, out=candidates[1])
 
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
-        plus, minus = np.split(utilities, 2)
+        plus, minus = utilities[::2], utilities[1::2]
         return plus - minus, plus + minus
 
 
@@ -110,14 +181,15 @@ class IndependentNoise(Noise):
     """Candidate i is mean + L z_i."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_integer("popsize", self.popsize, 2)
 
     @property
     def rows(self) -> int:
         return self.popsize
 
-    def candidates(self, belief: Belief, noise: Matrix) -> Matrix:
-        return belief.candidates(noise)
+    def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
+        np.add(mean, displacement, out=candidates[0])
 
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
         return utilities, utilities

@@ -16,6 +16,7 @@ from cones.beliefs.spectral import Spectral
 from cones.checks import check_fraction, check_positive, store
 from cones.optimizers.optimizer import Change, Optimizer, checked_rates, mean_square
 from cones.refine.refinement import Direction
+from cones.tiles import for_each_tile
 from cones.types import Vector
 
 __all__ = ["Adam", "AdamMemory"]
@@ -71,41 +72,41 @@ class Adam(Optimizer[AdamMemory]):
 
     def step(self, memory: AdamMemory, direction: Direction) -> tuple[Change, AdamMemory]:
         count = memory.count + 1
-        mean_first = self._first(memory.mean_first, direction.mean)
-        mean_second = self._second(memory.mean_second, direction.mean)
-        shift = self._descent(self.learning_rate, mean_first, mean_second, count)
+        shift, first, second = self._descent(
+            self.learning_rate, memory.mean_first, memory.mean_second, direction.mean, count
+        )
         matrix = direction.log_covariance
         rate = self.variance_learning_rate or 0.0
-        covariance_first = None
         if memory.covariance_first is not None:
-            covariance_first = self._first(memory.covariance_first, matrix.values)
-            covariance_second = self._second(memory.covariance_second, matrix.values)
-            log_ratio = Spectral(self._descent(rate, covariance_first, covariance_second, count))
-        else:
-            covariance_second = np.asarray(
-                self.beta2 * memory.covariance_second + (1.0 - self.beta2) * mean_square(matrix)
+            values, *moments = self._descent(
+                rate, memory.covariance_first, memory.covariance_second, matrix.values, count
             )
-            root = math.sqrt(float(covariance_second) / (1.0 - self.beta2**count))
-            log_ratio = matrix.map(lambda values: values * (-rate / (root + self.epsilon)))
-        return Change(shift, log_ratio), AdamMemory(count, mean_first, mean_second, covariance_first, covariance_second)
+            return Change(shift, Spectral(values)), AdamMemory(count, first, second, moments[0], moments[1])
+        square = np.asarray(self.beta2 * memory.covariance_second + (1.0 - self.beta2) * mean_square(matrix))
+        root = math.sqrt(float(square) / (1.0 - self.beta2**count))
+        log_ratio = matrix.map(lambda values: values * (-rate / (root + self.epsilon)))
+        return Change(shift, log_ratio), AdamMemory(count, first, second, None, square)
 
-    def _first(self, moment: Vector, gradient: Vector) -> Vector:
-        updated = self.beta1 * moment
-        updated += (1.0 - self.beta1) * gradient
-        return updated
-
-    def _second(self, moment: Vector, gradient: Vector) -> Vector:
-        updated = self.beta2 * moment
-        square = gradient * gradient
-        square *= 1.0 - self.beta2
-        updated += square
-        return updated
-
-    def _descent(self, rate: float, first: Vector, second: Vector, count: int) -> Vector:
+    def _descent(
+        self, rate: float, first: Vector, second: Vector, gradient: Vector, count: int
+    ) -> tuple[Vector, Vector, Vector]:
+        """The change, written over the gradient, and both moments after it."""
+        new_first, new_second = np.empty_like(first), np.empty_like(second)
         # The bias corrections as two numbers instead of two passes over memory.
         first_correction, second_correction = 1.0 - self.beta1**count, math.sqrt(1.0 - self.beta2**count)
-        change = np.sqrt(second)
-        change += self.epsilon * second_correction
-        np.divide(first, change, out=change)
-        change *= -rate * second_correction / first_correction
-        return change
+
+        def work(_: int, part: slice) -> None:
+            change, mean, square = gradient[part], new_first[part], new_second[part]
+            np.multiply(first[part], self.beta1, out=mean)
+            mean += change * (1.0 - self.beta1)
+            np.multiply(change, change, out=change)
+            change *= 1.0 - self.beta2
+            np.multiply(second[part], self.beta2, out=square)
+            square += change
+            np.sqrt(square, out=change)
+            change += self.epsilon * second_correction
+            np.divide(mean, change, out=change)
+            change *= -rate * second_correction / first_correction
+
+        for_each_tile(work, gradient.size)
+        return gradient, new_first, new_second

@@ -44,7 +44,7 @@ class Optimizer(ABC, Generic[Memory]):
 
     @abstractmethod
     def step(self, memory: Memory, direction: Direction) -> tuple[Change, Memory]:
-        """The descent step along `direction` and the memory after it."""
+        """The descent step along `direction` and the memory after it. May write over the direction's arrays."""
 
 
 def checked_rates(learning_rate: float, variance_learning_rate: float | None) -> dict[str, float]:

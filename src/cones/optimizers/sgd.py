@@ -57,12 +57,15 @@ class SGD(Optimizer[SGDMemory]):
         return SGDMemory(np.zeros_like(direction.mean), np.zeros_like(matrix.values) if matrix.basis is None else None)
 
     def step(self, memory: SGDMemory, direction: Direction) -> tuple[Change, SGDMemory]:
-        mean = self.momentum * memory.mean + direction.mean
+        mean = self._velocity(memory.mean, direction.mean)
         rate = self.variance_learning_rate or 0.0
-        covariance = None
-        if memory.covariance is not None:
-            covariance = self.momentum * memory.covariance + direction.log_covariance.values
-            log_ratio = Spectral(-rate * covariance)
-        else:
+        if memory.covariance is None:
             log_ratio = direction.log_covariance.map(lambda values: -rate * values)
-        return Change(-self.learning_rate * mean, log_ratio), SGDMemory(mean, covariance)
+            return Change(-self.learning_rate * mean, log_ratio), SGDMemory(mean, None)
+        covariance = self._velocity(memory.covariance, direction.log_covariance.values)
+        return Change(-self.learning_rate * mean, Spectral(-rate * covariance)), SGDMemory(mean, covariance)
+
+    def _velocity(self, velocity: Vector, gradient: Vector) -> Vector:
+        new = self.momentum * velocity
+        new += gradient
+        return new

@@ -33,4 +33,4 @@ class Convex(Refinement):
 
     def refine(self, belief: Belief, gradient: FrameGradient) -> Direction:
         step = solve_frame(gradient, self.radius, self.solver)
-        return Direction(belief.from_frame(step.mean), step.log_ratio, step.multiplier, step.gap)
+        return Direction(belief.from_frame(step.mean, out=step.mean), step.log_ratio, step.multiplier, step.gap)

@@ -126,7 +126,7 @@ class Training(Session):
         begin = time.perf_counter()
         X = strategy.ask()
         asked = time.perf_counter()
-        episodes = self._episodes(np.repeat(X, task.episodes, axis=0), TRAINING)
+        episodes = self._episodes(np.repeat(np.asarray(X), task.episodes, axis=0), TRAINING)
         rolled = time.perf_counter()
         returns = episodes.returns.reshape(len(X), task.episodes).mean(axis=1)
         good = returns[~np.isnan(returns)]

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cones.tiles import for_each_tile, inner, tile_count, tiles
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]
@@ -67,62 +68,75 @@ class _Evaluation(NamedTuple):
     multiplier: float
     phi: float
     slope: float  # d phi / d u
-    log1m: Vector | None  # log(1 - t), where it was needed
-    growth: Vector | None  # r - 1, where it was needed
+    gain: float  # <2b, r - 1>; NaN where the step itself was not needed
 
 
 class _Lagrangian:
     """phi and its slope as functions of u, for a gradient scaled to unit size."""
 
-    def __init__(self, norm_a: float, b: Vector, radius: float) -> None:
+    def __init__(self, norm_a: float, b: Vector, scale: float, radius: float) -> None:
         self.norm_a = norm_a
-        self.b2 = 2.0 * b
+        self.b2 = np.divide(b, scale, dtype=np.float64)
+        self.b2 *= 2.0
         highest, lowest = float(self.b2.max()), float(self.b2.min())
         self.smallest_multiplier = max(0.0, highest)
         self.largest = max(highest, -lowest)
-        # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
-        self.distance = self.smallest_multiplier - self.b2
         # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
         self.plain_log = radius**2 > 1e-3 * b.size
+        self.log1m = np.empty_like(self.b2)  # log(1 - t) of the last `step`
 
     @cached_property
     def power_sums(self) -> Vector:
         """sum((2b)^k) for k in POWERS."""
-        powers = [self.b2]
-        for _ in range(4):
-            powers.append(powers[-1] * self.b2)
-        return np.array([powers[(k - 1) // 2] @ powers[k // 2 - 1] for k in POWERS])
+        total = np.zeros(POWERS.size)
+        for part in tiles(self.b2.size):
+            powers = [self.b2[part]]
+            for _ in range(4):
+                powers.append(powers[-1] * powers[0])
+            total += [powers[(k - 1) // 2] @ powers[k // 2 - 1] for k in POWERS]
+        return total
 
     def at(self, u: float) -> _Evaluation:
         excess = math.exp(u)
         multiplier = self.smallest_multiplier + excess
         mean_part = (self.norm_a / multiplier) ** 2
-        log1m = growth = None
+        gain = math.nan
         if self.largest < SMALL_T * multiplier:
             terms = self.power_sums * (1.0 / multiplier) ** POWERS
             covariance_part = float(terms @ (1.0 - 1.0 / POWERS))
             growth_squared = float(terms @ (POWERS - 1.0))
         else:
-            growth, log1m = self.covariance_step(excess, multiplier)
-            covariance_part = float(growth.sum() + log1m.sum())
-            growth_squared = float(growth @ growth)
+            covariance_part, growth_squared, gain = self.step(u)
         phi = 0.5 * (mean_part + covariance_part)
         slope = -(mean_part + 0.5 * growth_squared) * (excess / multiplier)
-        return _Evaluation(u, multiplier, phi, slope, log1m, growth)
+        return _Evaluation(u, multiplier, phi, slope, gain)
 
-    def covariance_step(self, excess: float, multiplier: float) -> tuple[Vector, Vector]:
-        """r - 1 = t / (1 - t) and log(1 - t)."""
-        pole = self.distance + excess
-        growth = self.b2 / pole
-        if self.plain_log:
-            pole *= 1.0 / multiplier
-            return growth, np.log(pole, out=pole)
-        minus_t = self.b2 * (-1.0 / multiplier)
-        log1m = np.log1p(minus_t)
-        if self.smallest_multiplier > 0.5 * multiplier:
-            close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
-            log1m[close] = np.log(pole[close] / multiplier)
-        return growth, log1m
+    def step(self, u: float) -> tuple[float, float, float]:
+        """Write log(1 - t); sums of (r - 1) + log(1 - t), of (r - 1)^2 and of 2b (r - 1), with r - 1 = t / (1 - t)."""
+        excess = math.exp(u)
+        multiplier = self.smallest_multiplier + excess
+        sums = np.empty((tile_count(self.b2.size), 3))
+
+        def work(tile: int, part: slice) -> None:
+            b2, log1m = self.b2[part], self.log1m[part]
+            # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
+            pole = self.smallest_multiplier - b2
+            pole += excess
+            growth = b2 / pole
+            if self.plain_log:
+                pole *= 1.0 / multiplier
+                np.log(pole, out=log1m)
+            else:
+                minus_t = b2 * (-1.0 / multiplier)
+                np.log1p(minus_t, out=log1m)
+                if self.smallest_multiplier > 0.5 * multiplier:
+                    close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
+                    log1m[close] = np.log(pole[close] / multiplier)
+            sums[tile] = growth.sum() + log1m.sum(), growth @ growth, b2 @ growth
+
+        for_each_tile(work, self.b2.size)
+        both, squares, gain = sums.sum(axis=0)
+        return float(both), float(squares), float(gain)
 
     def bracket(self, radius: float) -> tuple[float, float, float]:
         """A lower bound, a first guess and an upper bound of the root.
@@ -137,7 +151,7 @@ class _Lagrangian:
             self.smallest_multiplier / alone,
             SMALLEST,
         )
-        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * float(np.linalg.norm(self.b2))) / radius
+        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * math.sqrt(inner(self.b2, self.b2))) / radius
         high = 2.0 * max(self.largest, leading)
         guess = max(low, leading - 0.5 * self.smallest_multiplier)
         # The bounds are exact in theory and a rounding error wider here.
@@ -152,20 +166,19 @@ def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
     scale = max(norm_a, float(b.max()), -float(b.min()))
     if scale == 0.0:
         return DualPoint(1.0, 1.0, np.zeros_like(b), 0.0, 0.0, 0.0, 0.0, 0, True)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        lagrangian = _Lagrangian(norm_a / scale, b / scale, radius)
+    with np.errstate(all="ignore"):
+        lagrangian = _Lagrangian(norm_a / scale, b, scale, radius)
         best, iterations, converged = _root(lagrangian, radius)
-        multiplier, growth, log1m = best.multiplier, best.growth, best.log1m
-        if growth is None or log1m is None:
-            growth, log1m = lagrangian.covariance_step(math.exp(best.u), multiplier)
-        gain = lagrangian.norm_a**2 / multiplier + 0.5 * float(lagrangian.b2 @ growth)
+        multiplier, gain = best.multiplier, best.gain
+        if math.isnan(gain):
+            _, _, gain = lagrangian.step(best.u)
         return DualPoint(
             scale=scale,
             unit_multiplier=multiplier,
-            log_ratio=-log1m,
+            log_ratio=np.negative(lagrangian.log1m, out=lagrangian.log1m).astype(b.dtype, copy=False),
             multiplier=multiplier * scale,
             kl=best.phi,
-            objective=gain * scale,
+            objective=(lagrangian.norm_a**2 / multiplier + 0.5 * gain) * scale,
             gap=multiplier * (radius**2 - best.phi) * scale,
             iterations=iterations,
             converged=converged,

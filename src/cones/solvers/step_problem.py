@@ -21,6 +21,7 @@ from cones.beliefs.spectral import Spectral
 from cones.checks import check_array, check_one_of, check_positive
 from cones.errors import InputError
 from cones.solvers.dual import solve_dual
+from cones.tiles import inner
 from cones.types import Vector
 
 __all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "check_radius", "solve_frame", "solve_step"]
@@ -132,7 +133,7 @@ def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") ->
         from cones.solvers.reference import solve_cone_program
 
         return solve_cone_program(gradient, radius, solver)
-    norm = float(np.linalg.norm(gradient.mean))
+    norm = math.sqrt(inner(gradient.mean, gradient.mean))
     if not 1e-150 < norm < math.inf and (largest := _largest(gradient.mean)) > 0.0:
         norm = largest * float(np.linalg.norm(gradient.mean / largest))  # its squares left the range of floats
     point = solve_dual(norm, gradient.covariance.spectrum(), radius)
@@ -140,8 +141,10 @@ def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") ->
         status = StepStatus.ZERO_GRADIENT
     else:
         status = StepStatus.OPTIMAL if point.converged else StepStatus.INACCURATE
+    mean = gradient.mean / point.scale
+    mean /= point.unit_multiplier
     return FrameStep(
-        mean=gradient.mean / point.scale / point.unit_multiplier,
+        mean=mean,
         log_ratio=gradient.covariance.with_spectrum(point.log_ratio),
         kl=point.kl,
         multiplier=point.multiplier,

@@ -1,0 +1,73 @@
+"""The candidates of an iteration, made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cones.beliefs.belief import Belief
+from cones.bounds import Box
+from cones.noise.seeded import Noise
+from cones.types import Matrix, Vector
+
+__all__ = ["Population"]
+
+# Bytes of candidates that are made at a time, if a row of noise does not need more.
+CHUNK_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class Population:
+    """All that the candidates are made of: a few vectors, however many candidates there are.
+
+    It stands for an array of shape (popsize, n). Iterating gives its rows in chunks, arrays of shape (k, n):
+
+        losses = np.concatenate([fun(chunk) for chunk in population])
+
+    Indexing gives one candidate. Sent to another process, it takes the belief along and not the candidates.
+    """
+
+    belief: Belief
+    noise: Noise
+    iteration: int
+    box: Box | None = None
+
+    def __len__(self) -> int:
+        return self.noise.popsize
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), self.belief.dim
+
+    @property
+    def bytes(self) -> int:
+        """That all candidates together take."""
+        return len(self) * self.belief.dim * (4 if self.noise.dtype == "float32" else 8)
+
+    @property
+    def chunk_size(self) -> int:
+        """Candidates per chunk: all that come from a row of noise, or of as many rows as are small."""
+        per_row = self.noise.per_row
+        row_bytes = self.bytes // self.noise.rows
+        return per_row * max(1, min(self.noise.rows, CHUNK_BYTES // max(row_bytes, 1)))
+
+    def __iter__(self) -> Iterator[Matrix]:
+        size = self.chunk_size
+        for first in range(0, len(self), size):
+            yield self.block(first, min(first + size, len(self)))
+
+    def __getitem__(self, index: int) -> Vector:
+        candidate: Vector = self.block(index, index + 1)[0].copy()
+        return candidate
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:
+        return self.block(0, len(self)).astype(dtype or self.noise.dtype, copy=False)
+
+    def block(self, first: int, last: int, kept: Matrix | None = None) -> Matrix:
+        """Candidates `first` to `last`; the noise of their rows is written to `kept` if it is given."""
+        per_row = self.noise.per_row
+        start, stop = first // per_row, -(-last // per_row)
+        made = self.noise.candidates(self.belief, self.iteration, start, stop, kept)
+        made = made[first - start * per_row : last - start * per_row]
+        return made if self.box is None else self.box.reflect(made)

@@ -1,0 +1,67 @@
+"""The noise of an iteration as the gradient needs it: kept from `ask`, or drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cones.threads import for_blocks
+from cones.tiles import TILE, tile_count, tile_slice
+from cones.types import Matrix
+
+if TYPE_CHECKING:
+    from cones.noise.seeded import Noise, Pen
+
+__all__ = ["BLOCK", "Rows"]
+
+# Rows at a time: a tile of so many stays in the cache.
+BLOCK = 8
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of the noise of an iteration, shape (noise.rows, dim).
+
+    `kept` is the noise itself, if it was kept. What is computed from the rows is the same to the last bit if not.
+    """
+
+    noise: Noise
+    iteration: int
+    dim: int
+    kept: Matrix | None = None
+
+    def matrix(self) -> Matrix:
+        return self.noise.draw(self.iteration, self.dim) if self.kept is None else self.kept
+
+    def over_tiles(self, use: Callable[[slice, Iterator[tuple[slice, Matrix]]], None]) -> None:
+        """Call `use(columns, blocks)` for every tile of columns, on all cores.
+
+        `blocks` are the rows in those columns, a few at a time: (which rows, their normals), not to be changed.
+        """
+
+        def work(first: int, last: int) -> None:
+            from cones.noise.seeded import Pen
+
+            pen = Pen(self.noise, self.iteration, self.dim) if self.kept is None else None
+            buffer = np.empty((BLOCK, min(TILE, self.dim)), self.noise.dtype)
+            for tile in range(first, last):
+                columns = tile_slice(tile, self.dim)
+                use(columns, self._blocks(tile, columns, pen, buffer))
+
+        count = tile_count(self.dim)
+        for_blocks(work, count, count > 1)
+
+    def _blocks(self, tile: int, columns: slice, pen: Pen | None, buffer: Matrix) -> Iterator[tuple[slice, Matrix]]:
+        width = columns.stop - columns.start
+        for start in range(0, self.noise.rows, BLOCK):
+            rows = slice(start, min(start + BLOCK, self.noise.rows))
+            if pen is None or self.kept is not None:
+                assert self.kept is not None
+                yield rows, self.kept[rows, columns]
+                continue
+            for place, row in enumerate(range(rows.start, rows.stop)):
+                pen.draw(row, tile, buffer[place, :width])
+            yield rows, buffer[: rows.stop - rows.start, :width]

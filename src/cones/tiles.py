@@ -1,0 +1,52 @@
+"""Vectors in pieces that fit the cache.
+
+Noise, gradients and sums go tile by tile: temporary arrays are of a tile's size and not of the vector's, any
+thread can take any tile, and a number does not depend on which thread, or how many, computed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from cones.threads import for_blocks
+from cones.types import Vector
+
+__all__ = ["TILE", "for_each_tile", "inner", "tile_count", "tile_slice", "tiles"]
+
+# Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
+TILE = 8192
+# Tiles from which on a second thread is worth waking.
+WORTH_THREADS = 8
+
+
+def tile_count(size: int) -> int:
+    return -(-size // TILE)
+
+
+def tile_slice(tile: int, size: int) -> slice:
+    return slice(tile * TILE, min((tile + 1) * TILE, size))
+
+
+def tiles(size: int) -> Iterator[slice]:
+    """Slices that cover a vector."""
+    return (tile_slice(tile, size) for tile in range(tile_count(size)))
+
+
+def for_each_tile(work: Callable[[int, slice], None], size: int) -> None:
+    """Call `work(tile, part)` for every tile of a vector, on all cores if there are many."""
+
+    def block(first: int, last: int) -> None:
+        # Of this thread; what overflows or is no number is seen in the result.
+        with np.errstate(all="ignore"):
+            for tile in range(first, last):
+                work(tile, tile_slice(tile, size))
+
+    count = tile_count(size)
+    for_blocks(block, count, count >= WORTH_THREADS)
+
+
+def inner(x: Vector, y: Vector) -> float:
+    """<x, y>, summed tile by tile in double precision."""
+    return sum(float(np.asarray(x[part], np.float64) @ np.asarray(y[part], np.float64)) for part in tiles(x.size))
