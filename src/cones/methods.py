@@ -37,6 +37,8 @@ class Settings(TypedDict, total=False):
     popsize: candidates per iteration, 100 by default.
     antithetic: candidates in pairs mirrored at the mean (default) or independent.
     dtype: "float64" (default) or "float32", of everything that has n numbers.
+    noise_table: numbers in a table of noise that all iterations share, such as 2**25, for very cheap losses or very
+        many dimensions: pieces of it are taken instead of drawing noise. 0, the default, draws.
     chunked: candidates in chunks, their noise drawn again for the gradient, so that memory does not grow with the
         population; by default where all candidates would take more than a gigabyte. The run is the same.
     shaping: "centred_ranks" (default), "normal_scores", "standardised" or "raw".
@@ -52,6 +54,7 @@ class Settings(TypedDict, total=False):
     popsize: int
     antithetic: bool
     dtype: Literal["float64", "float32"]
+    noise_table: int
     chunked: bool | None
     shaping: str
     optimizer: Optimizer[Any]
@@ -131,6 +134,7 @@ def _compose(
     popsize: int = 100,
     antithetic: bool = True,
     dtype: str = "float64",
+    noise_table: int = 0,
     chunked: bool | None = None,
     shaping: str = "centred_ranks",
     optimizer: Optimizer[Any] | None = None,
@@ -147,7 +151,7 @@ def _compose(
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
     kind = AntitheticNoise if check_bool("antithetic", antithetic) else IndependentNoise
-    noise = kind(seed_from(rng), popsize, dtype)
+    noise = kind(seed_from(rng), popsize, dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian):
             raise InputError(f"dtype: expected 'float64' with a full covariance, got {dtype!r}")

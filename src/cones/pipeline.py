@@ -59,7 +59,10 @@ class Pipeline(Strategy):
         if self.chunked:
             self._rows = Rows(self.noise, iteration, belief.dim)
             return population
-        kept = np.empty((self.noise.rows, belief.dim), self.noise.dtype)
+        # The same memory in every iteration: new memory would cost as much as a pass over it.
+        kept = None if self._rows is None else self._rows.kept
+        if kept is None:
+            kept = np.empty((self.noise.rows, belief.dim), self.noise.dtype)
         candidates = population.block(0, self.popsize, kept)
         self._rows = Rows(self.noise, iteration, belief.dim, kept)
         return candidates

@@ -6,6 +6,7 @@ from scipy import stats
 
 from cones import DiagonalGaussian, InputError
 from cones.noise import AntitheticNoise, IndependentNoise, seed_from, seeded
+from cones.tiles import TILE
 
 KINDS = [AntitheticNoise, IndependentNoise]
 
@@ -81,3 +82,38 @@ def test_seed_from_what_users_pass() -> None:
         seed_from(-1)
     with pytest.raises(InputError, match=r"rng: expected an integer, a numpy Generator, .* got 'x'"):
         seed_from("x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("table", [0, 2**20])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_tiles_of_long_rows_are_normal_independent_and_drawn_again_by_any_thread(
+    dtype: str, table: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise, dim = IndependentNoise(5, 12, dtype, table), 5 * TILE + 17
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = noise.draw(2, dim)
+    assert alone.dtype == dtype
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    np.testing.assert_array_equal(noise.draw(2, dim), alone)
+    np.testing.assert_array_equal(noise.draw(2, dim, 4, 6), alone[4:6])
+    assert stats.kstest(alone.ravel(), "norm").pvalue > 1e-3
+    pieces = alone[:, : 5 * TILE].reshape(60, TILE)
+    correlations = np.corrcoef(pieces)[np.triu_indices(60, 1)] * np.sqrt(TILE)
+    if not table:
+        assert stats.kstest(correlations, "norm").pvalue > 1e-3
+        # The first numbers of tiles, where a poor start would show.
+        assert stats.kstest(pieces[:, :20].ravel(), "norm").pvalue > 1e-3
+        assert len(np.unique(pieces[:, 0])) == 60
+    assert not np.array_equal(noise.draw(3, dim)[0], alone[0])
+
+
+def test_the_first_tile_is_the_row_of_fewer_dimensions() -> None:
+    noise = IndependentNoise(5, 3)
+    np.testing.assert_array_equal(noise.draw(1, 3 * TILE)[:, :100], noise.draw(1, 100))
+
+
+def test_a_table_must_be_large() -> None:
+    with pytest.raises(InputError, match=r"noise_table: expected 0 or at least 1048576 numbers, got 1000"):
+        IndependentNoise(0, 4, table=1000)
+    with pytest.raises(InputError, match="dtype: expected one of 'float64', 'float32', got 'int'"):
+        IndependentNoise(0, 4, "int")

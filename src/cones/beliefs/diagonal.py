@@ -90,15 +90,15 @@ class DiagonalGaussian(Belief):
 
     def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
         first, second = (np.zeros(self.dim, self.mean.dtype) for _ in range(2))
-        odd_column, even_column = (weights.astype(first.dtype)[:, None] for weights in (odd, even))
+        odd, even = odd.astype(first.dtype), even.astype(first.dtype)
 
         def use(columns: slice, blocks: Iterator[tuple[slice, Matrix]]) -> None:
+            squares: Matrix | None = None
             for which, normals in blocks:
-                product = normals * odd_column[which]
-                first[columns] += product.sum(axis=0)
-                np.multiply(normals, normals, out=product)
-                product *= even_column[which]
-                second[columns] += product.sum(axis=0)
+                # Not by BLAS, whose threads would get into each other's way here.
+                first[columns] += np.einsum("i,ij->j", odd[which], normals)
+                squares = np.multiply(normals, normals, out=None if squares is None else squares[: len(normals)])
+                second[columns] += np.einsum("i,ij->j", even[which], squares)
 
         rows.over_tiles(use)
         return first, Spectral(second)

@@ -51,7 +51,7 @@ __all__ = ["AnyRun", "Experiment", "MethodSpec", "ProblemSpec", "Run", "experime
 
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
 OF_ALL = ("popsize", "xtol", "ftol", "stagnation", "ftarget", "maxtime")
-OF_PIPELINE = ("belief", "antithetic", "shaping", *RATES)
+OF_PIPELINE = ("belief", "antithetic", "dtype", "noise_table", "chunked", "shaping", *RATES)
 SETTINGS = {
     "es": (*OF_ALL, *OF_PIPELINE),
     "nes": (*OF_ALL, *OF_PIPELINE),

@@ -43,9 +43,7 @@ class Rows:
         """
 
         def work(first: int, last: int) -> None:
-            from cones.noise.seeded import Pen
-
-            pen = Pen(self.noise, self.iteration, self.dim) if self.kept is None else None
+            pen = self.noise.pen(self.iteration, self.dim) if self.kept is None else None
             buffer = np.empty((BLOCK, min(TILE, self.dim)), self.noise.dtype)
             for tile in range(first, last):
                 columns = tile_slice(tile, self.dim)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,13 +30,24 @@ WORTH_THREADS = 100_000
 DTYPES = ("float64", "float32")
 # Outputs of the generator that are passed over before a tile's first number, as NumPy does after seeding.
 WARM_UP = 12
+# Numbers that a table must have: with fewer, pieces would overlap too often.
+SMALLEST_TABLE = 2**20
+TABLE_ITERATION = 2**63 - 1  # none that a run comes to
 
 Use = Callable[[int, slice, Vector], None]
 Rng = int | np.random.Generator | np.random.SeedSequence | None
 
 
-class Pen:
+class Pen(ABC):
     """Draws tiles of the noise of one iteration. Each thread needs one of its own."""
+
+    @abstractmethod
+    def draw(self, row: int, tile: int, out: Vector) -> None:
+        """Fill `out` with the normals of a row in a tile of columns."""
+
+
+class GeneratorPen(Pen):
+    """Draws from a generator whose state is set anew for every tile."""
 
     def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
         # Three words and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it costs a tenth of
@@ -51,7 +63,6 @@ class Pen:
         self._dtype = np.dtype(noise.dtype)
 
     def draw(self, row: int, tile: int, out: Vector) -> None:
-        """Fill `out` with the normals of a row in a tile of columns."""
         if tile:
             np.bitwise_xor(self._of_row[row], self._of_tile[tile], out=self._words[:3])
         else:
@@ -62,6 +73,37 @@ class Pen:
         self._generator.standard_normal(dtype=self._dtype, out=out)
 
 
+class TablePen(Pen):
+    """Copies from a table of normals that all iterations share (Salimans et al., 2017)."""
+
+    def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
+        self._table = _table(noise.seed, noise.table, noise.dtype)
+        seeds = np.random.SeedSequence((noise.seed, iteration))
+        shape = noise.rows, tile_count(dim)
+        words = seeds.generate_state(shape[0] * shape[1], np.uint64).reshape(shape)
+        self._starts = (words % np.uint64(noise.table - TILE + 1)).astype(np.int64)
+
+    def draw(self, row: int, tile: int, out: Vector) -> None:
+        start = self._starts[row, tile]
+        out[:] = self._table[start : start + out.size]
+
+
+@lru_cache(maxsize=1)
+def _table(seed: int, size: int, dtype: str) -> Vector:
+    """Made once in every process, by all cores, and always the same."""
+    table = np.empty(size, dtype)
+    noise = IndependentNoise(seed, 2, dtype)
+
+    def work(first: int, last: int) -> None:
+        pen = GeneratorPen(noise, TABLE_ITERATION, size)
+        for tile in range(first, last):
+            pen.draw(0, tile, table[tile_slice(tile, size)])
+
+    for_blocks(work, tile_count(size))
+    table.flags.writeable = False
+    return table
+
+
 @dataclass(frozen=True)
 class Noise(ABC):
     """Where the candidates of an iteration come from.
@@ -70,14 +112,22 @@ class Noise(ABC):
         seed: a non-negative integer of any size; see `seed_from`.
         popsize: candidates per iteration.
         dtype: of noise and candidates, "float64" or "float32".
+        table: numbers in a table from which pieces are taken instead of drawing them; 0 for no table.
     """
 
     seed: int
     popsize: int
     dtype: str = "float64"
+    table: int = 0
 
     def __post_init__(self) -> None:
         check_one_of("dtype", self.dtype, DTYPES)
+        if self.table and check_integer("noise_table", self.table, 0) < SMALLEST_TABLE:
+            raise InputError(f"noise_table: expected 0 or at least {SMALLEST_TABLE} numbers, got {self.table}")
+
+    def pen(self, iteration: int, dim: int) -> Pen:
+        """What draws the noise of an iteration, for one thread."""
+        return (TablePen if self.table else GeneratorPen)(self, iteration, dim)
 
     @property
     @abstractmethod
@@ -108,7 +158,7 @@ class Noise(ABC):
         count = tile_count(dim)
 
         def work(first: int, last: int) -> None:
-            pen = Pen(self, iteration, dim)
+            pen = self.pen(iteration, dim)
             buffer = np.empty(min(TILE, dim), self.dtype)
             for place in range(first, last):
                 row, tile = divmod(place, count)
