@@ -42,6 +42,8 @@ def minimize(
     callback: Callable[..., Any] | None = None,
     vectorized: bool = False,
     workers: Workers = 1,
+    timeout: float | None = None,
+    retries: int | None = None,
     disp: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: int | None = None,
@@ -58,8 +60,12 @@ def minimize(
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
         callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
             parameter, else as `callback(x)` with the best candidate. It may raise StopIteration.
-        workers: 1, a number of processes (-1: one per core), a map-like callable, or any
-            `concurrent.futures.Executor`.
+        workers: 1, a number of processes (-1: one per core), a map-like callable, any
+            `concurrent.futures.Executor` (MPI's, for one), "ray" or a Ray address, a Dask client or the address of its
+            scheduler. The run is the same, bit for bit, wherever it is evaluated.
+        timeout: seconds a candidate may take before it counts as lost; for processes, executors and clusters.
+        retries: how often a candidate that raises, hangs or loses its worker is tried again before it counts as NaN. If
+            not given, what `fun` raises is raised, and lost workers and hanging calls are tried again twice.
         disp: show progress on standard error.
         checkpoint: a file from which `cones.resume` goes on after a crash.
         checkpoint_every: iterations between checkpoints; by default one is written at the end of the
@@ -71,7 +77,8 @@ def minimize(
     Returns:
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
         success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
-        iteration each), and the final belief. Ctrl-C returns the best so far, with status 7.
+        iteration each), failures (why candidates counted as NaN after `retries`), and the final belief.
+        Ctrl-C returns the best so far, with status 7.
 
         If `fun` raises, the exception goes on with a note that names the candidate, and the result so
         far is its attribute `cones_result`.
@@ -95,7 +102,8 @@ def minimize(
         checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
         if checkpoint is None:
             raise InputError("checkpoint_every: expected together with checkpoint, the file to write")
-    return _run(strategy, objective, callback, workers, disp, checkpoint, checkpoint_every)
+    evaluator = evaluator_from(objective, workers, timeout, retries)
+    return _run(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every)
 
 
 def resume(
@@ -106,6 +114,8 @@ def resume(
     vectorized: bool | None = None,
     callback: Callable[..., Any] | None = None,
     workers: Workers = 1,
+    timeout: float | None = None,
+    retries: int | None = None,
     disp: bool = False,
     **limits: Any,
 ) -> OptimizeResult:
@@ -115,7 +125,7 @@ def resume(
         path: the checkpoint. The run goes on writing it as before.
         fun, args: as given to `minimize`; a checkpoint does not hold code.
         vectorized: as given to `minimize`, unless said otherwise.
-        callback, workers, disp: as for `minimize`.
+        callback, workers, timeout, retries, disp: as for `minimize`.
         **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
 
     Example:
@@ -138,7 +148,8 @@ def resume(
         strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
     rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
-    return _run(strategy, objective, callback, workers, disp, path, run.get("checkpoint_every"))
+    evaluator = evaluator_from(objective, workers, timeout, retries)
+    return _run(strategy, evaluator, rows, callback, disp, path, run.get("checkpoint_every"))
 
 
 def scipy_method(
@@ -177,22 +188,26 @@ def scipy_method(
 
 def _run(
     strategy: Strategy,
-    objective: Objective,
+    evaluator: Evaluator,
+    vectorized: bool,
     callback: Callable[..., Any] | None,
-    workers: Workers,
     disp: bool,
     checkpoint: str | PathLike[str] | None,
     checkpoint_every: int | None,
 ) -> OptimizeResult:
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
-    run = {"vectorized": objective.vectorized, "checkpoint_every": checkpoint_every}
-    saver = None if checkpoint is None else _Saver(strategy, fspath(checkpoint), run)
-    report = None if callback is None else _reporter(callback)
-    line = ProgressLine() if disp else None
-    evaluator = evaluator_from(objective, workers)  # starts nothing yet
-    if saver:
-        saver.write()  # before any work is done: a place that cannot be written to is an error now
+    try:
+        if callback is not None and not callable(callback):
+            raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
+        run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every}
+        saver = None if checkpoint is None else _Saver(strategy, fspath(checkpoint), run)
+        report = None if callback is None else _reporter(callback)
+        line = ProgressLine() if disp else None
+        if saver:
+            saver.write()  # before any work is done: a place that cannot be written to is an error now
+    except BaseException:
+        evaluator.abort()
+        raise
+    failures: list[str] = []
     reason: StopReason | None = None
     begun = -1  # the last iteration whose evaluation began
     try:
@@ -200,7 +215,9 @@ def _run(
             while (reason := strategy.stop()) is None:
                 candidates = strategy.ask()
                 begun = strategy.state.iteration
-                strategy.tell(candidates, evaluator.losses(candidates))
+                losses = evaluator.losses(candidates)
+                failures += [f"iteration {begun}, candidate {k}: {why}" for k, why in evaluator.failures.items()]
+                strategy.tell(candidates, losses)
                 if saver:
                     saver.write_if_due()
                 if line:
@@ -214,7 +231,7 @@ def _run(
         state = strategy.state
         error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
         with suppress(AttributeError):  # some exceptions take no attributes
-            error.cones_result = _result(strategy, evaluator, begun, RUNNING)  # type: ignore[attr-defined]
+            error.cones_result = _result(strategy, evaluator, begun, failures, RUNNING)  # type: ignore[attr-defined]
         raise
     finally:
         if line:
@@ -222,13 +239,17 @@ def _run(
         if saver:
             saver.write_again()
     if line:
-        line.finish(strategy, reason.message)
-    return _result(strategy, evaluator, begun, reason)
+        told = f" {len(failures)} evaluations failed, the last in {failures[-1]}." if failures else ""
+        line.finish(strategy, reason.message + told)
+    return _result(strategy, evaluator, begun, failures, reason)
 
 
-def _result(strategy: Strategy, evaluator: Evaluator, begun: int, reason: StopReason) -> OptimizeResult:
+def _result(
+    strategy: Strategy, evaluator: Evaluator, begun: int, failures: list[str], reason: StopReason
+) -> OptimizeResult:
     """The result, with what is known of a population whose evaluation was cut short."""
     result, partial = strategy.result_with(reason), evaluator.partial
+    result.failures = failures
     cut_short = begun == strategy.state.iteration  # its losses were not told
     if cut_short and partial is not None and not np.isnan(partial).all():
         best = int(np.nanargmin(partial))

@@ -13,7 +13,7 @@ from cones.errors import InputError
 from cones.noise import Population
 from cones.types import Matrix, Vector
 
-__all__ = ["Candidates", "Evaluator", "Objective", "block_of"]
+__all__ = ["Candidates", "Evaluator", "Objective"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,16 @@ class Objective:
                 raise
         return losses
 
+    def losses_of(self, population: Population, first: int, last: int, out: Vector | None = None) -> Vector:
+        """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time."""
+        losses = np.empty(last - first) if out is None else out
+        size = population.chunk_size
+        for start in range(first, last, size):
+            stop = min(start + size, last)
+            part = losses[start - first : stop - first]
+            part[:] = self.losses(population.block(start, stop), start, part)
+        return losses
+
     def _checked(self, value: Any, count: int) -> Vector:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub" or array.size != count:
@@ -56,20 +66,20 @@ class Objective:
 Candidates = Matrix | Population
 
 
-def block_of(candidates: Candidates, first: int, last: int) -> Matrix:
-    """Candidates `first` to `last`, of an array or made now."""
-    return candidates.block(first, last) if isinstance(candidates, Population) else candidates[first:last]
-
-
 class Evaluator(ABC):
     """Evaluates a population. Losses come back in the order of the candidates.
 
     Attributes:
         partial: while `losses` is at work, and after it was interrupted, the losses that are known, NaN
             for the others; None where an evaluator cannot tell.
+        failures: why candidates of the last population have no loss, by their place.
     """
 
     partial: Vector | None = None
+    failures: dict[int, str]
+
+    def __init__(self) -> None:
+        self.failures = {}
 
     @abstractmethod
     def losses(self, candidates: Candidates) -> Vector:

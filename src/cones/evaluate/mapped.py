@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from cones.errors import InputError
-from cones.evaluate.evaluator import Candidates, Evaluator, Objective, block_of
+from cones.evaluate.evaluator import Candidates, Evaluator, Objective
 from cones.noise import Population
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
 __all__ = ["MapEvaluator"]
 
@@ -24,9 +24,8 @@ class _Row:
 
     objective: Objective
 
-    def __call__(self, item: tuple[int, Candidates]) -> float:
-        index, candidates = item
-        row = block_of(candidates, index, index + 1) if isinstance(candidates, Population) else candidates
+    def __call__(self, item: tuple[int, Matrix]) -> float:
+        index, row = item
         return float(self.objective.losses(row, index)[0])
 
 
@@ -34,23 +33,23 @@ class MapEvaluator(Evaluator):
     """Calls `mapper(function, candidates)`, one task per candidate."""
 
     def __init__(self, objective: Objective, mapper: Mapper) -> None:
+        super().__init__()
         self._objective = objective
         self._mapper = mapper
 
     def losses(self, candidates: Candidates) -> Vector:
-        chunked = isinstance(candidates, Population)
-        tasks = [
-            (index, candidates if chunked else block_of(candidates, index, index + 1))
-            for index in range(len(candidates))
-        ]
+        tasks = (
+            (k, candidates.block(k, k + 1) if isinstance(candidates, Population) else candidates[k : k + 1])
+            for k in range(len(candidates))
+        )
         self.partial = np.full(len(candidates), np.nan)
         count = 0
         for loss in self._mapper(_Row(self._objective), tasks):
-            if count < len(tasks):
+            if count < len(candidates):
                 self.partial[count] = loss
             count += 1
-        if count != len(tasks):
+        if count != len(candidates):
             raise InputError(
-                f"workers: expected the map-like callable to return {len(tasks)} losses, got {count} of them"
+                f"workers: expected the map-like callable to return {len(candidates)} losses, got {count} of them"
             )
         return self.partial.copy()

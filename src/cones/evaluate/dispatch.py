@@ -1,0 +1,236 @@
+"""Evaluation on an engine: work goes out in blocks, what fails is tried again, and what fails for good is NaN."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cones.checks import check_integer, check_positive
+from cones.errors import InputError, StateError
+from cones.evaluate.engine import Engine, run_task
+from cones.evaluate.evaluator import Candidates, Evaluator, Objective
+from cones.noise import Population
+from cones.types import Vector
+
+__all__ = ["DispatchEvaluator"]
+
+# A few tasks per worker: large ones cost less to send, several even out candidates that take longer.
+TASKS_PER_WORKER = 4
+# Tasks that wait at a worker besides the one it does, so that it never waits for us.
+AHEAD = 1
+# How often a candidate whose worker was lost is tried again, if the user does not say.
+RETRIES = 2
+
+
+@dataclass(frozen=True)
+class _Task:
+    first: int
+    last: int
+    attempt: int = 0  # how often it has failed by itself
+    suspect: bool = False  # may have killed a worker: it is tried alone
+
+
+class DispatchEvaluator(Evaluator):
+    """Evaluates on the workers of an engine.
+
+    Args:
+        timeout: seconds that a candidate may take. Candidates then go out one by one.
+        retries: how often a candidate that raises, hangs or loses its worker is tried again before it counts as NaN.
+            If None, an exception of the function is raised at once, and only lost workers and hanging calls are
+            tried again, twice.
+    """
+
+    def __init__(
+        self, objective: Objective, engine: Engine, timeout: float | None = None, retries: int | None = None
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._timeout = None if timeout is None else check_positive("timeout", timeout)
+        self._retries = None if retries is None else check_integer("retries", retries, 0)
+        self._installed = engine.install(objective)
+
+    def losses(self, candidates: Candidates) -> Vector:
+        self.partial = np.full(len(candidates), np.nan)
+        self.failures = {}
+        round_ = _Round(self, candidates, self.partial)
+        try:
+            round_.run()
+        finally:
+            round_.close()
+        return self.partial.copy()
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def abort(self) -> None:
+        self._engine.abort()
+
+
+class _Round:
+    """A population under way."""
+
+    def __init__(self, evaluator: DispatchEvaluator, candidates: Candidates, losses: Vector) -> None:
+        self._evaluator, self._candidates, self._losses = evaluator, candidates, losses
+        self._engine, self._timeout = evaluator._engine, evaluator._timeout
+        self._workers = self._engine.workers
+        self._shared: Any = None
+        self._raised: dict[int, BaseException] = {}
+        count = len(candidates)
+        tasks = count if self._timeout else min(count, TASKS_PER_WORKER * self._workers)
+        edges = [count * i // tasks for i in range(tasks + 1)]
+        self._waiting = deque(_Task(first, last) for first, last in pairwise(edges))
+        self._under_way: dict[Future[Vector], tuple[_Task, float]] = {}
+
+    def run(self) -> None:
+        self._share()
+        while self._waiting or self._under_way:
+            self._send()
+            done, _ = wait(self._under_way, timeout=self._next_deadline(), return_when=FIRST_COMPLETED)
+            for future in done:
+                if future in self._under_way:
+                    self._take(future)
+            self._end_hanging()
+            self._raise_first()
+
+    def close(self) -> None:
+        # If this was cut short, what has come in is kept.
+        for future, (task, _) in self._under_way.items():
+            future.cancel()
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._losses[task.first : task.last] = future.result()
+        self._unshare()
+
+    def _share(self) -> None:
+        if isinstance(self._candidates, Population):
+            self._shared = self._engine.share(self._candidates)
+
+    def _unshare(self) -> None:
+        if self._shared is not None:
+            self._engine.unshare(self._shared)
+            self._shared = None
+
+    def _send(self) -> None:
+        while self._waiting and len(self._under_way) < self._limit():
+            task = self._waiting.popleft()
+            rows = self._shared
+            if not isinstance(self._candidates, Population):
+                rows = self._candidates[task.first : task.last]
+            try:
+                future = self._engine.submit(run_task, self._evaluator._installed, rows, task.first, task.last)
+            except BrokenExecutor as error:
+                self._waiting.appendleft(task)
+                self._recover(error)
+                continue
+            deadline = time.monotonic() + self._timeout if self._timeout else float("inf")
+            self._under_way[future] = task, deadline
+
+    def _limit(self) -> int:
+        """Tasks that may be under way. One that may have killed a worker is alone, so that it can be told."""
+        if any(task.suspect for task, _ in self._under_way.values()):
+            return 1
+        if self._waiting[0].suspect:
+            return 1
+        return self._workers if self._timeout else (1 + AHEAD) * self._workers
+
+    def _next_deadline(self) -> float | None:
+        if self._timeout is None:
+            return None
+        return max(0.0, min(deadline for _, deadline in self._under_way.values()) - time.monotonic())
+
+    def _take(self, future: Future[Vector]) -> None:
+        task, _ = self._under_way.pop(future)
+        error = None if not future.cancelled() and future.exception() is None else _error_of(future)
+        if error is None:
+            self._losses[task.first : task.last] = future.result()
+        elif self._engine.is_lost(error):
+            if self._engine.blames or task.suspect:
+                self._failed(task, "its worker was lost", error)
+                self._recover(error)
+            else:
+                self._suspect_all(task)
+                self._recover(error)
+        else:
+            cause = self._engine.cause(error)
+            if self._evaluator._retries is None or _is_ours(cause):
+                if isinstance(cause, ModuleNotFoundError):
+                    cause = StateError(
+                        f"workers: a worker has no module {cause.name!r}; install it where the workers run"
+                    )
+                self._raised[task.first] = cause
+                return
+            self._failed(task, f"{type(cause).__name__}: {cause}", cause)
+
+    def _raise_first(self) -> None:
+        """Raise what the first candidate that raised has raised, once all before it are done: always the same one."""
+        if not self._raised:
+            return
+        first = min(self._raised)
+        self._waiting = deque(task for task in self._waiting if task.first < first)
+        if not self._waiting and all(task.first > first for task, _ in self._under_way.values()):
+            raise self._raised[first]
+
+    def _failed(self, task: _Task, reason: str, error: BaseException) -> None:
+        """One more failure of a task; of several candidates each is tried alone first."""
+        allowed = RETRIES if self._evaluator._retries is None else self._evaluator._retries
+        if task.last - task.first > 1:
+            self._again([replace(task, first=k, last=k + 1) for k in range(task.first, task.last)])
+        elif task.attempt < allowed:
+            self._again([replace(task, attempt=task.attempt + 1)])
+        else:
+            self._evaluator.failures[task.first] = f"{reason}, {task.attempt + 1} times"
+
+    def _again(self, tasks: list[_Task]) -> None:
+        self._waiting.extendleft(reversed(tasks))
+
+    def _suspect_all(self, *more: _Task) -> None:
+        """A worker died, and any task under way may be to blame: each is tried alone."""
+        tasks = [*more, *(task for task, _ in self._under_way.values())]
+        self._under_way.clear()
+        singles = [
+            replace(task, first=k, last=k + 1, suspect=True) for task in tasks for k in range(task.first, task.last)
+        ]
+        self._again(sorted(singles, key=lambda task: task.first))
+
+    def _recover(self, error: BaseException) -> None:
+        if isinstance(error, BrokenExecutor):
+            self._again([task for task, _ in self._under_way.values()])
+            self._under_way.clear()
+        self._engine.recover()
+        self._unshare()
+        self._share()
+
+    def _end_hanging(self) -> None:
+        now = time.monotonic()
+        hanging = [future for future, (_, deadline) in self._under_way.items() if deadline <= now and not future.done()]
+        for future in hanging:
+            if future not in self._under_way:
+                continue  # given back with another
+            task, _ = self._under_way.pop(future)
+            if self._engine.give_up(future):
+                # Engines that replace workers may have ended the others' work, too.
+                for other in [other for other in self._under_way if not other.done() and not self._engine.blames]:
+                    self._again([self._under_way.pop(other)[0]])
+            else:
+                self._workers -= 1
+                if self._workers < 1:
+                    raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
+            self._failed(task, f"no answer in {self._timeout:g} seconds", TimeoutError())
+
+
+def _error_of(future: Future[Vector]) -> BaseException:
+    try:
+        future.result()
+    except BaseException as error:
+        return error
+    raise AssertionError("a future without an error was asked for it")
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Errors of how things are set up, which trying again cannot mend."""
+    return isinstance(error, (InputError, ModuleNotFoundError))

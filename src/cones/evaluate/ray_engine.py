@@ -1,0 +1,79 @@
+"""The engine on a Ray cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from cones.errors import MissingExtraError, StateError
+from cones.evaluate.engine import Engine
+
+__all__ = ["RayEngine"]
+
+
+class RayEngine(Engine):
+    """Tasks on Ray: the cluster that is connected, the one at an address, or one on this machine.
+
+    Args:
+        address: as for `ray.init`, such as "auto" or "ray://host:10001"; None starts Ray on this machine if it is not
+            running. What was connected before is used as it is.
+    """
+
+    def __init__(self, address: str | None = None) -> None:
+        if importlib.util.find_spec("ray") is None:
+            raise MissingExtraError("workers: Ray is not installed; run: pip install 'cones[ray]'")
+        import ray
+
+        self._ray: Any = ray
+        self._own = not ray.is_initialized()
+        if self._own:
+            try:
+                ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+            except Exception as error:
+                where, why = address or "this machine", _first_line(error)
+                raise StateError(f"workers: no Ray cluster at {where} ({why})") from None
+        self._call = ray.remote(max_retries=0)(_call)
+        self._refs: dict[Future[Any], Any] = {}
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def share(self, value: Any) -> Any:
+        return self._ray.put(value)
+
+    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        ref = self._call.remote(call, *arguments)
+        future: Future[Any] = ref.future()
+        self._refs[future] = ref
+        future.add_done_callback(lambda done: self._refs.pop(done, None))
+        return future
+
+    def is_lost(self, error: BaseException) -> bool:
+        exceptions = self._ray.exceptions
+        return isinstance(error, exceptions.RayError) and not isinstance(error, exceptions.RayTaskError)
+
+    def cause(self, error: BaseException) -> BaseException:
+        cause = getattr(error, "cause", None)
+        return cause if isinstance(cause, BaseException) else error
+
+    def give_up(self, future: Future[Any]) -> bool:
+        ref = self._refs.pop(future, None)
+        if ref is not None:
+            self._ray.cancel(ref, force=True)
+        return True
+
+    def close(self) -> None:
+        if self._own:
+            self._ray.shutdown()
+
+
+def _call(call: Callable[..., Any], *arguments: Any) -> Any:
+    return call(*arguments)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,266 @@
+"""Workers that die, hang or raise: the run goes on, and ends as one without the fault when trying again succeeds."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from objectives import Fails, loss, slow_loss
+
+import cones
+from cones import InputError, StateError
+from cones.evaluate import Objective, evaluator_from
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SETTINGS: dict[str, Any] = {"sigma0": 0.5, "popsize": 12, "rng": 0, "maxiter": 4}
+START = np.zeros(5)
+
+
+def assert_same_run(result: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(result.mean, expected.mean)
+    np.testing.assert_array_equal(result.x, expected.x)
+    np.testing.assert_array_equal(result.history["mean_loss"], expected.history["mean_loss"])
+    assert result.failures == []
+
+
+@pytest.mark.parametrize("how", ["die", "raise", "hang"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_fault_that_trying_again_mends_leaves_no_trace(how: str, chunked: bool, tmp_path: Path) -> None:
+    expected = cones.minimize(loss, START, **SETTINGS)
+    more = {"timeout": 3.0} if how == "hang" else {}
+    result = cones.minimize(Fails(how, tmp_path), START, workers=2, retries=2, chunked=chunked, **more, **SETTINGS)
+    assert len(list(tmp_path.iterdir())) > 1, "nothing failed"
+    assert_same_run(result, expected)
+
+
+@pytest.mark.parametrize("how", ["die", "raise", "hang"])
+def test_a_fault_that_stays_is_nan_and_told_of(how: str, tmp_path: Path) -> None:
+    more = {"timeout": 1.0} if how == "hang" else {}
+    fun = Fails(how, tmp_path, times=10**6, low=4.0, high=4.6)
+    result = cones.minimize(fun, START, workers=2, retries=1, **more, **{**SETTINGS, "maxiter": 2})
+    bad = sum(1 for text in result.failures if "2 times" in text)
+    assert bad == len(result.failures) == result.history["failures"].sum() > 0
+    words = {"die": "its worker was lost", "raise": "ZeroDivisionError: boom", "hang": "no answer in 1 seconds"}
+    assert all(words[how] in text for text in result.failures)
+    assert all(re.match(r"iteration \d, candidate \d+: ", text) for text in result.failures)
+    # The others have their own losses: one bad candidate takes nobody with it.
+    straight = cones.minimize(
+        lambda x: np.nan if 4.0 <= loss(x) <= 4.6 else loss(x), START, **{**SETTINGS, "maxiter": 2}
+    )
+    np.testing.assert_array_equal(result.mean, straight.mean)
+
+
+def test_without_retries_what_fun_raises_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError, match="boom"):
+        cones.minimize(Fails("raise", tmp_path), START, workers=2, **SETTINGS)
+
+
+def test_a_worker_that_is_killed_from_outside_is_replaced(tmp_path: Path) -> None:
+    expected = cones.minimize(slow_loss, START, **SETTINGS)
+    with killer(_children_of_this_process, after=0.25):
+        result = cones.minimize(slow_loss, START, workers=2, **SETTINGS)
+    assert_same_run(result, expected)
+
+
+def _children_of_this_process() -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            command = (stat.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid() and b"resource_tracker" not in command:
+            found.append(int(stat.parent.name))
+    return found
+
+
+@contextmanager
+def killer(victims: Callable[[], list[int]], after: float) -> Iterator[None]:
+    """Kills one of the victims once, a moment after it began."""
+
+    def kill() -> None:
+        deadline = time.monotonic() + 20.0
+        time.sleep(after)
+        while time.monotonic() < deadline:
+            if found := victims():
+                os.kill(found[-1], signal.SIGKILL)
+                return
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_an_executor_of_the_caller_that_breaks_is_named(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2) as executor, pytest.raises(StateError, match="the executor is broken; with workers=K"):
+        cones.minimize(Fails("die", tmp_path), START, workers=executor, **SETTINGS)
+
+
+def test_an_executor_that_was_shut_down_is_named() -> None:
+    for kind in (ThreadPoolExecutor, ProcessPoolExecutor):
+        executor: Executor = kind(1)
+        executor.shutdown()
+        with pytest.raises(StateError, match=r"workers: the executor takes no work .*not shut down"):
+            cones.minimize(loss, START, workers=executor, **SETTINGS)
+
+
+def test_a_thread_that_hangs_is_left_behind(tmp_path: Path) -> None:
+    expected = cones.minimize(loss, START, **SETTINGS)
+    stop = threading.Event()
+    turns = iter(range(10**6))
+
+    def hangs_once(x: np.ndarray) -> float:
+        if next(turns) == 5:
+            stop.wait(60.0)
+        return loss(x)
+
+    with ThreadPoolExecutor(2) as executor:
+        result = cones.minimize(hangs_once, START, workers=executor, timeout=0.5, **SETTINGS)
+        assert_same_run(result, expected)
+        stop.set()
+
+
+def test_all_workers_hanging_is_an_error() -> None:
+    stop = threading.Event()
+    with ThreadPoolExecutor(2) as executor:
+        with pytest.raises(StateError, match="workers: all of them hang"):
+            cones.minimize(lambda x: float(stop.wait(60.0)), START, workers=executor, timeout=0.2, **SETTINGS)
+        stop.set()
+
+
+def test_functions_that_cannot_be_sent_and_bad_settings_are_named() -> None:
+    with ProcessPoolExecutor(1) as executor, pytest.raises(InputError, match="cannot be pickled"):
+        cones.minimize(lambda x: 0.0, START, workers=executor, **SETTINGS)
+    for settings, message in (
+        ({"timeout": 0.0}, "timeout: expected a positive number"),
+        ({"retries": -1}, "retries: expected at least 0"),
+        ({"retries": 1, "workers": map}, "timeout, retries: expected with processes"),
+        ({"workers": "somewhere"}, "workers: expected 'ray', an address"),
+    ):
+        with pytest.raises(InputError, match=message):
+            cones.minimize(loss, START, **settings, **SETTINGS)
+
+
+def test_a_worker_without_a_module_is_named() -> None:
+    def needs_a_module(x: np.ndarray) -> float:
+        import module_that_is_nowhere  # noqa: F401
+
+        return 0.0
+
+    with pytest.raises(StateError, match="a worker has no module 'module_that_is_nowhere'; install it"):
+        cones.minimize(needs_a_module, START, workers=2, retries=3, **SETTINGS)
+
+
+def test_large_vectors_do_not_travel_to_processes() -> None:
+    """What is pickled for a task is of the same size whatever the dimension, and shared memory is cleaned up."""
+    from cones.evaluate.pool import PoolEngine, SharedPopulation
+
+    sizes = []
+    for dim in (1000, 200_000):
+        es = cones.CoNES(np.zeros(dim), popsize=6, rng=0, chunked=True)
+        engine = PoolEngine(2)
+        token = engine.share(es.ask())
+        assert isinstance(token, SharedPopulation)
+        sizes.append(len(pickle.dumps(token)))
+        np.testing.assert_array_equal(token.opened().block(2, 4), np.asarray(es.ask())[2:4])
+        engine.unshare(token)
+        assert not Path("/dev/shm", token.memory).exists()
+    assert max(sizes) < 1000
+
+
+SCRIPT = """
+import numpy as np
+from mpi4py.futures import MPIPoolExecutor
+import cones
+from objectives import loss
+
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        for chunked in (False, True):
+            settings = dict(sigma0=0.5, popsize=12, rng=0, maxiter=4)
+            result = cones.minimize(loss, np.zeros(5), workers=executor, chunked=chunked, **settings)
+            print(result.mean.tolist())
+"""
+
+
+def test_mpi(tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    if not mpiexec.exists():
+        pytest.skip("no mpiexec beside Python; pip install mpich")
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [str(mpiexec), "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script)],
+        capture_output=True, text=True, timeout=120, env=environment, check=True,
+    )  # fmt: skip
+    expected = cones.minimize(loss, START, **SETTINGS).mean.tolist()
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected, expected]
+
+
+@pytest.fixture(scope="module")
+def dask_cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_dask(dask_cluster: Any, chunked: bool, tmp_path: Path) -> None:
+    cluster, client = dask_cluster
+    expected = cones.minimize(loss, START, **SETTINGS)
+    result = cones.minimize(loss, START, workers=client, chunked=chunked, **SETTINGS)
+    assert_same_run(result, expected)
+    by_address = cones.minimize(loss, START, workers=cluster.scheduler_address, chunked=chunked, **SETTINGS)
+    assert_same_run(by_address, expected)
+    raising = cones.minimize(Fails("raise", tmp_path), START, workers=client, retries=2, chunked=chunked, **SETTINGS)
+    assert_same_run(raising, expected)
+    with pytest.raises(ZeroDivisionError):
+        cones.minimize(Fails("raise", tmp_path / "..", times=10**6), START, workers=client, **SETTINGS)
+
+
+def test_dask_with_a_worker_killed(dask_cluster: Any) -> None:
+    _, client = dask_cluster
+    expected = cones.minimize(slow_loss, START, **SETTINGS)
+    pids = client.run(os.getpid)
+    with killer(lambda: list(pids.values()), after=0.3):
+        result = cones.minimize(slow_loss, START, workers=client, retries=3, chunked=True, **SETTINGS)
+    assert_same_run(result, expected)
+
+
+def test_clusters_that_are_not_there_are_named(dask_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cones.evaluate.dask_engine.CONNECT_SECONDS", 0.5)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(StateError, match=f"workers: no Dask scheduler at tcp://127.0.0.1:{port}"):
+        evaluator_from(Objective(loss), f"tcp://127.0.0.1:{port}")

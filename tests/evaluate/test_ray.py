@@ -1,0 +1,81 @@
+"""On a real Ray cluster of two nodes on this machine, of which one is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import threading, time
+import numpy as np
+import ray
+from ray.cluster_utils import Cluster
+import cones
+from cones import StateError
+from cones.evaluate import Objective, evaluator_from
+from objectives import Fails, loss, slow_loss
+import logging, sys, pathlib
+
+if __name__ == "__main__":
+    settings = dict(sigma0=0.5, popsize=12, rng=0, maxiter=4)
+    start, folder = np.zeros(5), pathlib.Path(sys.argv[1])
+    expected = cones.minimize(loss, start, **settings)
+
+    def check(result):
+        np.testing.assert_array_equal(result.mean, expected.mean)
+        assert result.failures == [], result.failures
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    second = cluster.add_node(num_cpus=1)
+    ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+    cluster.wait_for_nodes()
+    for chunked in (False, True):
+        check(cones.minimize(loss, start, workers="ray", chunked=chunked, **settings))
+    print("plain", flush=True)
+    for how, more in (("raise", {}), ("die", {}), ("hang", {"timeout": 3.0})):
+        place = folder / how
+        place.mkdir()
+        check(cones.minimize(Fails(how, place), start, workers="ray", retries=2, **more, **settings))
+        assert len(list(place.iterdir())) > 1
+        print(how, flush=True)
+    try:
+        cones.minimize(Fails("raise", folder, times=10**6), start, workers="ray", **settings)
+    except ZeroDivisionError:
+        print("raises", flush=True)
+    killer = threading.Timer(0.3, lambda: cluster.remove_node(second, allow_graceful=False))
+    killer.start()
+    check(cones.minimize(slow_loss, start, workers="ray", retries=3, chunked=True, **{**settings}))
+    killer.join()
+    assert ray.cluster_resources()["CPU"] == 1.0
+    check(cones.minimize(loss, start, workers="ray", **settings))
+    print("node killed", flush=True)
+    ray.shutdown()
+    cluster.shutdown()
+"""
+
+
+def test_ray(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(home),  # Ray writes there
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "RAY_TMPDIR": f"/tmp/cones-ray-{os.getpid()}",  # paths of sockets must be short
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=300, env=environment,
+        check=False,
+    )  # fmt: skip
+    subprocess.run(["rm", "-rf", environment["RAY_TMPDIR"]], check=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == ["plain", "raise", "die", "hang", "raises", "node killed"]
