@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import ask_tell, full_covariance, import_time, rollouts, step
+from benchmarks import ask_tell, full_covariance, import_time, rollouts, scale, step
 from benchmarks.measure import environment
 
 BENCHMARKS = {
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "full_covariance": full_covariance.run,
     "import_time": import_time.run,
     "rollouts": rollouts.run,
+    "scale": scale.run,
 }
 
 
@@ -25,7 +26,10 @@ def main() -> None:
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(f"unknown benchmark {', '.join(unknown)}; choose from {', '.join(BENCHMARKS)}")
     parts = [
-        environment(("cones", "numpy", "scipy", "cvxpy", "clarabel", "cma", "gymnasium", "mujoco", "numba")) + "\n"
+        environment(
+            ("cones", "numpy", "scipy", "cvxpy", "clarabel", "cma", "gymnasium", "mujoco", "numba", "evosax", "jax")
+        )
+        + "\n"
     ]
     print(parts[0])
     for name in options.names or BENCHMARKS:

@@ -52,7 +52,7 @@ class DaskEngine(Engine):
     def unshare(self, token: Any) -> None:
         token.release()
 
-    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
         try:
             future: Future[Any] = self._executor.submit(call, *arguments)
             return future

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
@@ -122,12 +123,15 @@ class _Round:
             if not isinstance(self._candidates, Population):
                 rows = self._candidates[task.first : task.last]
             try:
-                future = self._engine.submit(run_task, self._evaluator._installed, rows, task.first, task.last)
+                future = self._engine.submit(
+                    run_task, self._evaluator._installed, rows, task.first, task.last, timeout=self._timeout
+                )
             except BrokenExecutor as error:
                 self._waiting.appendleft(task)
                 self._recover(error)
                 continue
-            deadline = time.monotonic() + self._timeout if self._timeout else float("inf")
+            allowed = self._timeout + self._engine.grace if self._timeout else math.inf
+            deadline = time.monotonic() + allowed
             self._under_way[future] = task, deadline
 
     def _limit(self) -> int:
@@ -150,7 +154,10 @@ class _Round:
             self._losses[task.first : task.last] = future.result()
         elif self._engine.is_lost(error):
             if self._engine.blames or task.suspect:
-                self._failed(task, "its worker was lost", error)
+                late = (
+                    f", or gave no answer in {self._timeout:g} seconds" if self._timeout and self._engine.grace else ""
+                )
+                self._failed(task, f"its worker was lost{late}", error)
                 self._recover(error)
             else:
                 self._suspect_all(task)

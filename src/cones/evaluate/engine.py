@@ -23,10 +23,13 @@ class Engine(ABC):
         workers: tasks that run at a time.
         blames: whether an exception about a lost worker belongs to the task that has it; if not, any task that was
             under way may be the one that killed the worker.
+        grace: seconds beyond its timeout after which a call is given up from here, for engines whose workers end a
+            call that hangs themselves, and take long to start.
     """
 
     workers: int = 1
     blames: bool = True
+    grace: float = 0.0
 
     def install(self, objective: Objective) -> Any:
         """What stands for the objective in a task; None if the workers have it already."""
@@ -40,8 +43,8 @@ class Engine(ABC):
         """Forget a shared value."""
 
     @abstractmethod
-    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Begin `call(*arguments)` on a worker."""
+    def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
+        """Begin `call(*arguments)` on a worker; one that can end a call that hangs may use `timeout`."""
 
     def is_lost(self, error: BaseException) -> bool:
         """Whether the worker failed, rather than the call."""
@@ -75,7 +78,7 @@ class ExecutorEngine(Engine):
         known = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
         self.workers = int(known or thread_count())
 
-    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
         try:
             return self._executor.submit(call, *arguments)
         except RuntimeError as error:

@@ -61,7 +61,7 @@ class PoolEngine(Engine):
         if isinstance(token, SharedPopulation):
             token.forget()
 
-    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
         if self._executor is None:
             self._executor = worker_pool(self.workers, _install, self._objective)
         return self._executor.submit(call, *arguments)

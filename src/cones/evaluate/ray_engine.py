@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -21,6 +23,8 @@ class RayEngine(Engine):
         address: as for `ray.init`, such as "auto" or "ray://host:10001"; None starts Ray on this machine if it is not
             running. What was connected before is used as it is.
     """
+
+    grace = 60.0  # a worker of Ray may take many seconds to start
 
     def __init__(self, address: str | None = None) -> None:
         if importlib.util.find_spec("ray") is None:
@@ -45,8 +49,8 @@ class RayEngine(Engine):
     def share(self, value: Any) -> Any:
         return self._ray.put(value)
 
-    def submit(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        ref = self._call.remote(call, *arguments)
+    def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
+        ref = self._call.remote(timeout, call, *arguments)
         future: Future[Any] = ref.future()
         self._refs[future] = ref
         future.add_done_callback(lambda done: self._refs.pop(done, None))
@@ -71,8 +75,16 @@ class RayEngine(Engine):
             self._ray.shutdown()
 
 
-def _call(call: Callable[..., Any], *arguments: Any) -> Any:
-    return call(*arguments)
+def _call(timeout: float | None, call: Callable[..., Any], *arguments: Any) -> Any:
+    if timeout is None:
+        return call(*arguments)
+    # Ends this process if the call hangs, even where it never lets go of the interpreter.
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.dump_traceback_later(timeout, exit=True, file=nowhere)
+        try:
+            return call(*arguments)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _first_line(error: BaseException) -> str:
