@@ -85,9 +85,9 @@ def _time() -> str:
     exponent = float(np.polyfit(np.log(SIZES), np.log(seconds), 1)[0])
     head = ["n", "candidates", "ms", "over drawing the noise twice", "target", "float32, ms", "table of noise, ms"]
     return table("ask + tell of CoNES against n, 100 candidates", head, rows) + (
-        f"\nTime grows as n^{exponent:.3f}: {verdict(exponent <= EXPONENT)} (at most n^{EXPONENT}). At n = 10^7 at most "
-        f"{OVER_DRAWING}x the time of drawing the noise twice with the same generator and threads. Candidates in memory need "
-        "their noise once.\n"
+        f"\nTime grows as n^{exponent:.3f}: {verdict(exponent <= EXPONENT)} (at most n^{EXPONENT}). At n = 10^7 at "
+        f"most {OVER_DRAWING}x the time of drawing the noise twice with the same generator and threads. Candidates in "
+        "memory need their noise once.\n"
     )
 
 
@@ -136,8 +136,8 @@ def _wire() -> str:
         "bytes of a task to a process",
     ]
     return table("What travels per iteration", head, rows) + (
-        "\nProcesses find the belief in shared memory. Ray and Dask get what candidates are made from once per iteration "
-        "and node; an executor gets it with every task, of which there are four per worker.\n"
+        "\nProcesses find the belief in shared memory. Ray and Dask get what candidates are made from once per "
+        "iteration and node; an executor gets it with every task, of which there are four per worker.\n"
     )
 
 
@@ -176,7 +176,7 @@ def _peer() -> str:
         key, first, second = jax.random.split(key, 3)
         X, state = ask(first, state)
         state, _ = tell(second, X, losses, state)
-        jax.block_until_ready(state)
+        jax.block_until_ready(state)  # type: ignore[no-untyped-call]
 
     for _ in range(5):
         evosax()

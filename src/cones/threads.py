@@ -29,7 +29,10 @@ def thread_count() -> int:
 
 def for_blocks(work: Callable[[int, int], None], count: int, parallel: bool = True) -> None:
     """Call `work(first, last)` on blocks that cover 0 to `count`: one per thread, or a single one."""
-    threads = max(1, min(thread_count(), count)) if parallel else 1
+    threads = min(thread_count(), count) if parallel else 1
+    if threads <= 1:
+        work(0, count)
+        return
     edges = [count * i // threads for i in range(threads + 1)]
     blocks = list(pairwise(edges))
     waiting = [_threads().submit(work, *block) for block in blocks[1:]]

@@ -36,6 +36,10 @@ def tiles(size: int) -> Iterator[slice]:
 
 def for_each_tile(work: Callable[[int, slice], None], size: int) -> None:
     """Call `work(tile, part)` for every tile of a vector, on all cores if there are many."""
+    count = tile_count(size)
+    if count == 1:
+        work(0, slice(0, size))
+        return
 
     def block(first: int, last: int) -> None:
         # Of this thread; what overflows or is no number is seen in the result.
@@ -43,10 +47,11 @@ def for_each_tile(work: Callable[[int, slice], None], size: int) -> None:
             for tile in range(first, last):
                 work(tile, tile_slice(tile, size))
 
-    count = tile_count(size)
     for_blocks(block, count, count >= WORTH_THREADS)
 
 
 def inner(x: Vector, y: Vector) -> float:
     """<x, y>, summed tile by tile in double precision."""
-    return sum(float(np.asarray(x[part], np.float64) @ np.asarray(y[part], np.float64)) for part in tiles(x.size))
+    if x.size <= TILE:
+        return float(np.asarray(x, np.float64) @ np.asarray(y, np.float64))
+    return sum(inner(x[part], y[part]) for part in tiles(x.size))

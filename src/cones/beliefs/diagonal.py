@@ -115,7 +115,8 @@ class DiagonalGaussian(Belief):
             growth *= self.deviation[part]
             np.clip(growth, smallest, largest, out=growth)
 
-        for_each_tile(work, self.dim)
+        with np.errstate(over="ignore"):
+            for_each_tile(work, self.dim)
         return self.from_deviation(mean, deviation)
 
     def kl_of_move(self, shift: Vector, log_ratio: Spectral) -> float:
@@ -125,7 +126,8 @@ class DiagonalGaussian(Belief):
             whitened, logs = shift[part] / self.deviation[part], log_ratio.values[part]
             sums[tile] = inner(whitened, whitened) + float((np.expm1(logs) - logs).sum())
 
-        for_each_tile(work, self.dim)
+        with np.errstate(over="ignore"):  # infinite is a true answer
+            for_each_tile(work, self.dim)
         return 0.5 * float(sums.sum())
 
     def natural_gradient(self, gradient: Gradient) -> Gradient:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
@@ -54,7 +55,7 @@ class GeneratorPen(Pen):
         # making a generator. The words of a row do not depend on how many rows follow.
         words = np.random.SeedSequence((noise.seed, iteration)).generate_state(3 * noise.rows, np.uint64)
         self._of_row = words.reshape(noise.rows, 3)
-        self._of_tile = np.random.SeedSequence(TILE).generate_state(3 * tile_count(dim), np.uint64).reshape(-1, 3)
+        self._of_tile = _words_of_tiles(tile_count(dim))
         self._bits = np.random.SFC64(0)
         self._generator = np.random.Generator(self._bits)
         self._state = self._bits.state
@@ -71,6 +72,12 @@ class GeneratorPen(Pen):
         if tile:
             self._bits.random_raw(WARM_UP, output=False)
         self._generator.standard_normal(dtype=self._dtype, out=out)
+
+
+@lru_cache(maxsize=4)
+def _words_of_tiles(count: int) -> NDArray[np.uint64]:
+    words = np.asarray(np.random.SeedSequence(TILE).generate_state(3 * count, np.uint64), np.uint64)
+    return words.reshape(-1, 3)
 
 
 class TablePen(Pen):
@@ -143,11 +150,7 @@ class Noise(ABC):
         """Rows `start` to `stop` of the noise of an iteration, shape (stop - start, dim)."""
         stop = self.rows if stop is None else stop
         noise = np.empty((stop - start, dim), self.dtype)
-
-        def keep(row: int, columns: slice, normals: Vector) -> None:
-            pass
-
-        self.for_tiles(iteration, dim, start, stop, keep, noise)
+        self.for_tiles(iteration, dim, start, stop, _nothing, noise)
         return noise
 
     def for_tiles(self, iteration: int, dim: int, start: int, stop: int, use: Use, kept: Matrix | None = None) -> None:
@@ -171,7 +174,7 @@ class Noise(ABC):
 
     @abstractmethod
     def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
-        """Write the `per_row` candidates of a row, given its displacement, which may be overwritten."""
+        """Write candidates, shape (..., per_row, n), given displacements, shape (..., n), which may be overwritten."""
 
     @abstractmethod
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
@@ -182,23 +185,24 @@ class Noise(ABC):
 
         The noise is written to `kept`, shape (stop - start, dim), if it is given.
         """
-        population = np.empty(((stop - start) * self.per_row, belief.dim), self.dtype)
-        if belief.separable:
+        count, dim = stop - start, belief.dim
+        population = np.empty((count, self.per_row, dim), self.dtype)
+        if belief.separable and count * dim >= WORTH_THREADS:
 
             def use(row: int, columns: slice, normals: Vector) -> None:
-                own = population[row * self.per_row : (row + 1) * self.per_row, columns]
-                displacement = belief.displacements(normals, own[-1], columns)
-                self.place(belief.mean[columns], displacement, own)
+                own = population[row, :, columns]
+                self.place(belief.mean[columns], belief.displacements(normals, own[-1], columns), own)
 
-            self.for_tiles(iteration, belief.dim, start, stop, use, kept)
-            return population
-        noise = self.draw(iteration, belief.dim, start, stop)
-        if kept is not None:
-            kept[:] = noise
-        displacements = belief.displacements(noise)
-        for row, displacement in enumerate(displacements):
-            self.place(belief.mean, displacement, population[row * self.per_row : (row + 1) * self.per_row])
-        return population
+            self.for_tiles(iteration, dim, start, stop, use, kept)
+        else:
+            noise = np.empty((count, dim), self.dtype) if kept is None else kept
+            self.for_tiles(iteration, dim, start, stop, _nothing, noise)
+            self.place(belief.mean, belief.displacements(noise), population)
+        return population.reshape(count * self.per_row, dim)
+
+
+def _nothing(row: int, columns: slice, normals: Vector) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -218,8 +222,8 @@ class AntitheticNoise(Noise):
         return self.popsize // 2
 
     def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
-        np.add(mean, displacement, out=candidates[0])
-        np.subtract(mean, displacement, out=candidates[1])
+        np.add(mean, displacement, out=candidates[..., 0, :])
+        np.subtract(mean, displacement, out=candidates[..., 1, :])
 
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
         plus, minus = utilities[::2], utilities[1::2]
@@ -239,7 +243,7 @@ class IndependentNoise(Noise):
         return self.popsize
 
     def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
-        np.add(mean, displacement, out=candidates[0])
+        np.add(mean, displacement, out=candidates[..., 0, :])
 
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
         return utilities, utilities

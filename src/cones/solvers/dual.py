@@ -135,7 +135,7 @@ class _Lagrangian:
             sums[tile] = growth.sum() + log1m.sum(), growth @ growth, b2 @ growth
 
         for_each_tile(work, self.b2.size)
-        both, squares, gain = sums.sum(axis=0)
+        both, squares, gain = sums[0] if len(sums) == 1 else sums.sum(axis=0)
         return float(both), float(squares), float(gain)
 
     def bracket(self, radius: float) -> tuple[float, float, float]:
