@@ -13,6 +13,7 @@ import pytest
 
 import cones
 from cones import InputError, StateError
+from cones.evaluate import Objective, SerialEvaluator
 from cones.noise import Population
 from cones.tiles import TILE
 
@@ -128,16 +129,18 @@ def test_minimize_evaluates_chunks_anywhere(workers: Any) -> None:
 
 
 MEMORY = """
-import resource, sys
+import re, sys
 import numpy as np, cones
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+resident = lambda name: 1024 * int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+before = resident("VmRSS")
 n, popsize = 1_000_000, int(sys.argv[1])
 sphere = lambda X: np.einsum("ij,ij->i", X, X)
 cones.minimize(sphere, np.ones(n), popsize=popsize, maxiter=2, vectorized=True, chunked=True, rng=0)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / (8 * n))
+print((resident("VmHWM") - before) / (8 * n))
 """
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_memory_does_not_grow_with_the_population() -> None:
     """In vectors of float64: the candidates alone would take as many as there are."""
     vectors = [
@@ -146,3 +149,18 @@ def test_memory_does_not_grow_with_the_population() -> None:
     # A chunk is 64 MB here, eight vectors.
     assert max(vectors) < 34.0
     assert vectors[1] < vectors[0] + 4.0
+
+
+def test_memory_that_fun_keeps_is_not_written_over() -> None:
+    seen: list[np.ndarray] = []
+
+    def keeps(x: np.ndarray) -> float:
+        seen.append(x)
+        return norm(x)
+
+    es = cones.CoNES(np.ones(2_000_000), 0.5, popsize=8, rng=0, chunked=True)
+    population = es.ask()
+    assert isinstance(population, Population)
+    assert population.chunk_size < 8
+    SerialEvaluator(Objective(keeps)).losses(population)
+    np.testing.assert_array_equal(seen, np.asarray(population))

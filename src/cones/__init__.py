@@ -6,6 +6,7 @@ from cones.checkpoint import load
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.methods import ES, NES, CoNES
 from cones.minimize import minimize, resume, scipy_method
+from cones.noise import Population
 from cones.optimizers import SGD, Adam
 from cones.solvers import Step, StepStatus, solve_step
 from cones.stopping import StopReason
@@ -28,6 +29,7 @@ __all__ = [
     "Gradient",
     "InputError",
     "MissingExtraError",
+    "Population",
     "StateError",
     "Step",
     "StepStatus",

@@ -13,7 +13,7 @@ import numpy as np
 from cones.threads import for_blocks
 from cones.types import Vector
 
-__all__ = ["TILE", "for_each_tile", "inner", "tile_count", "tile_slice", "tiles"]
+__all__ = ["TILE", "extremes", "for_each_tile", "inner", "tile_count", "tile_slice", "tiles"]
 
 # Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
 TILE = 8192
@@ -54,4 +54,23 @@ def inner(x: Vector, y: Vector) -> float:
     """<x, y>, summed tile by tile in double precision."""
     if x.size <= TILE:
         return float(np.asarray(x, np.float64) @ np.asarray(y, np.float64))
-    return sum(inner(x[part], y[part]) for part in tiles(x.size))
+    sums = np.empty(tile_count(x.size))
+
+    def work(tile: int, part: slice) -> None:
+        sums[tile] = inner(x[part], y[part])
+
+    for_each_tile(work, x.size)
+    return float(sums.sum())
+
+
+def extremes(x: Vector) -> tuple[float, float]:
+    """The smallest and the largest number."""
+    if x.size <= TILE:
+        return float(x.min()), float(x.max())
+    found = np.empty((tile_count(x.size), 2))
+
+    def work(tile: int, part: slice) -> None:
+        found[tile] = x[part].min(), x[part].max()
+
+    for_each_tile(work, x.size)
+    return float(found[:, 0].min()), float(found[:, 1].max())

@@ -92,13 +92,13 @@ class DiagonalGaussian(Belief):
         first, second = (np.zeros(self.dim, self.mean.dtype) for _ in range(2))
         odd, even = odd.astype(first.dtype), even.astype(first.dtype)
 
-        def use(columns: slice, blocks: Iterator[tuple[slice, Matrix]]) -> None:
-            squares: Matrix | None = None
-            for which, normals in blocks:
+        def use(columns: slice, blocks: Iterator[tuple[slice, Matrix, Matrix]]) -> None:
+            mean, moment = first[columns], second[columns]
+            for which, normals, squares in blocks:
                 # Not by BLAS, whose threads would get into each other's way here.
-                first[columns] += np.einsum("i,ij->j", odd[which], normals)
-                squares = np.multiply(normals, normals, out=None if squares is None else squares[: len(normals)])
-                second[columns] += np.einsum("i,ij->j", even[which], squares)
+                mean += np.einsum("i,ij->j", odd[which], normals)
+                np.multiply(normals, normals, out=squares)
+                moment += np.einsum("i,ij->j", even[which], squares)
 
         rows.over_tiles(use)
         return first, Spectral(second)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ class Objective:
     args: Sequence[Any] = ()
     vectorized: bool = False
 
-    def losses(self, rows: Matrix, first: int, out: Vector | None = None) -> Vector:
+    def losses(self, rows: Matrix, first: int, out: Vector | None = None, own: bool = False) -> Vector:
         """Losses of `rows`, the candidates from index `first` on, written to `out` as they come if it is given.
 
-        An exception in `fun` goes on to the caller with a note that names the candidate.
+        `own` says that the rows are of no use afterwards. An exception in `fun` goes on to the caller with a note that
+        names the candidate.
         """
         if self.vectorized:
             try:
@@ -38,8 +40,8 @@ class Objective:
         losses = np.empty(len(rows)) if out is None else out
         for index, row in enumerate(rows, start=first):
             try:
-                # A copy, so that `fun` may change its argument.
-                losses[index - first] = self._checked(self.fun(row.copy(), *self.args), 1)[0]
+                # `fun` may change its argument.
+                losses[index - first] = self._checked(self.fun(row if own else row.copy(), *self.args), 1)[0]
             except Exception as error:
                 error.add_note(f"cones: raised by fun for candidate {index}")
                 raise
@@ -49,10 +51,14 @@ class Objective:
         """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time."""
         losses = np.empty(last - first) if out is None else out
         size = population.chunk_size
+        buffer = None
         for start in range(first, last, size):
             stop = min(start + size, last)
+            # The same memory for every chunk, new memory being slow, unless `fun` has kept hold of it.
+            if buffer is None or sys.getrefcount(buffer) > 2:
+                buffer = np.empty((size, population.shape[1]), population.noise.dtype)
             part = losses[start - first : stop - first]
-            part[:] = self.losses(population.block(start, stop), start, part)
+            part[:] = self.losses(population.block(start, stop, out=buffer[: stop - start]), start, part, own=True)
         return losses
 
     def _checked(self, value: Any, count: int) -> Vector:

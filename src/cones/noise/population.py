@@ -64,10 +64,15 @@ class Population:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:
         return self.block(0, len(self)).astype(dtype or self.noise.dtype, copy=False)
 
-    def block(self, first: int, last: int, kept: Matrix | None = None) -> Matrix:
-        """Candidates `first` to `last`; the noise of their rows is written to `kept` if it is given."""
+    def block(self, first: int, last: int, kept: Matrix | None = None, out: Matrix | None = None) -> Matrix:
+        """Candidates `first` to `last`.
+
+        The noise of their rows is written to `kept` if it is given, and the candidates to `out`, if it is given and
+        they are all those of their rows.
+        """
         per_row = self.noise.per_row
         start, stop = first // per_row, -(-last // per_row)
-        made = self.noise.candidates(self.belief, self.iteration, start, stop, kept)
+        place = out if (first, last) == (start * per_row, stop * per_row) else None
+        made = self.noise.candidates(self.belief, self.iteration, start, stop, kept, place)
         made = made[first - start * per_row : last - start * per_row]
         return made if self.box is None else self.box.reflect(made)

@@ -36,30 +36,34 @@ class Rows:
     def matrix(self) -> Matrix:
         return self.noise.draw(self.iteration, self.dim) if self.kept is None else self.kept
 
-    def over_tiles(self, use: Callable[[slice, Iterator[tuple[slice, Matrix]]], None]) -> None:
+    def over_tiles(self, use: Callable[[slice, Iterator[tuple[slice, Matrix, Matrix]]], None]) -> None:
         """Call `use(columns, blocks)` for every tile of columns, on all cores.
 
-        `blocks` are the rows in those columns, a few at a time: (which rows, their normals), not to be changed.
+        `blocks` are the rows in those columns, a few at a time: (which rows, their normals, memory of the same shape to
+        compute in). The normals are not to be changed.
         """
 
         def work(first: int, last: int) -> None:
             pen = self.noise.pen(self.iteration, self.dim) if self.kept is None else None
-            buffer = np.empty((BLOCK, min(TILE, self.dim)), self.noise.dtype)
+            buffer, scratch = np.empty((2, BLOCK, min(TILE, self.dim)), self.noise.dtype)
             for tile in range(first, last):
                 columns = tile_slice(tile, self.dim)
-                use(columns, self._blocks(tile, columns, pen, buffer))
+                use(columns, self._blocks(tile, columns, pen, buffer, scratch))
 
         count = tile_count(self.dim)
         for_blocks(work, count, count > 1)
 
-    def _blocks(self, tile: int, columns: slice, pen: Pen | None, buffer: Matrix) -> Iterator[tuple[slice, Matrix]]:
+    def _blocks(
+        self, tile: int, columns: slice, pen: Pen | None, buffer: Matrix, scratch: Matrix
+    ) -> Iterator[tuple[slice, Matrix, Matrix]]:
         width = columns.stop - columns.start
         for start in range(0, self.noise.rows, BLOCK):
-            rows = slice(start, min(start + BLOCK, self.noise.rows))
+            stop = min(start + BLOCK, self.noise.rows)
+            rows, space = slice(start, stop), scratch[: stop - start, :width]
             if pen is None or self.kept is not None:
                 assert self.kept is not None
-                yield rows, self.kept[rows, columns]
+                yield rows, self.kept[rows, columns], space
                 continue
-            for place, row in enumerate(range(rows.start, rows.stop)):
-                pen.draw(row, tile, buffer[place, :width])
-            yield rows, buffer[: rows.stop - rows.start, :width]
+            for place in range(stop - start):
+                pen.draw(start + place, tile, buffer[place, :width])
+            yield rows, buffer[: stop - start, :width], space

@@ -180,13 +180,22 @@ class Noise(ABC):
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
         """Weights of each row of noise in sums of odd and of even functions of the noise."""
 
-    def candidates(self, belief: Belief, iteration: int, start: int, stop: int, kept: Matrix | None = None) -> Matrix:
-        """The candidates of rows `start` to `stop`, shape ((stop - start) per_row, dim).
+    def candidates(
+        self,
+        belief: Belief,
+        iteration: int,
+        start: int,
+        stop: int,
+        kept: Matrix | None = None,
+        out: Matrix | None = None,
+    ) -> Matrix:
+        """The candidates of rows `start` to `stop`, shape ((stop - start) per_row, dim), written to `out` if given.
 
-        The noise is written to `kept`, shape (stop - start, dim), if it is given.
+        The noise is written to `kept`, shape (stop - start, dim), if that is given.
         """
         count, dim = stop - start, belief.dim
-        population = np.empty((count, self.per_row, dim), self.dtype)
+        whole = np.empty((count * self.per_row, dim), self.dtype) if out is None else out
+        population = whole.reshape(count, self.per_row, dim)
         if belief.separable and count * dim >= WORTH_THREADS:
 
             def use(row: int, columns: slice, normals: Vector) -> None:
@@ -198,7 +207,7 @@ class Noise(ABC):
             noise = np.empty((count, dim), self.dtype) if kept is None else kept
             self.for_tiles(iteration, dim, start, stop, _nothing, noise)
             self.place(belief.mean, belief.displacements(noise), population)
-        return population.reshape(count * self.per_row, dim)
+        return whole
 
 
 def _nothing(row: int, columns: slice, normals: Vector) -> None:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cones.tiles import for_each_tile, inner, tile_count, tiles
+from cones.tiles import extremes, for_each_tile, inner, tile_count, tiles
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]
@@ -76,9 +76,14 @@ class _Lagrangian:
 
     def __init__(self, norm_a: float, b: Vector, scale: float, radius: float) -> None:
         self.norm_a = norm_a
-        self.b2 = np.divide(b, scale, dtype=np.float64)
-        self.b2 *= 2.0
-        highest, lowest = float(self.b2.max()), float(self.b2.min())
+        self.b2 = np.empty(b.size)
+
+        def work(_: int, part: slice) -> None:
+            np.divide(b[part], scale, out=self.b2[part])
+            self.b2[part] *= 2.0
+
+        for_each_tile(work, b.size)
+        lowest, highest = extremes(self.b2)
         self.smallest_multiplier = max(0.0, highest)
         self.largest = max(highest, -lowest)
         # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
@@ -138,6 +143,15 @@ class _Lagrangian:
         both, squares, gain = sums[0] if len(sums) == 1 else sums.sum(axis=0)
         return float(both), float(squares), float(gain)
 
+    def log_ratio(self) -> Vector:
+        """log r = -log(1 - t) of the last `step`, in its place."""
+
+        def work(_: int, part: slice) -> None:
+            np.negative(self.log1m[part], out=self.log1m[part])
+
+        for_each_tile(work, self.log1m.size)
+        return self.log1m
+
     def bracket(self, radius: float) -> tuple[float, float, float]:
         """A lower bound, a first guess and an upper bound of the root.
 
@@ -163,7 +177,8 @@ def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
 
     Only the length of the mean part matters for the multiplier; the step is m = a / multiplier.
     """
-    scale = max(norm_a, float(b.max()), -float(b.min()))
+    lowest, highest = extremes(b)
+    scale = max(norm_a, highest, -lowest)
     if scale == 0.0:
         return DualPoint(1.0, 1.0, np.zeros_like(b), 0.0, 0.0, 0.0, 0.0, 0, True)
     with np.errstate(all="ignore"):
@@ -175,7 +190,7 @@ def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
         return DualPoint(
             scale=scale,
             unit_multiplier=multiplier,
-            log_ratio=np.negative(lagrangian.log1m, out=lagrangian.log1m).astype(b.dtype, copy=False),
+            log_ratio=lagrangian.log_ratio().astype(b.dtype, copy=False),
             multiplier=multiplier * scale,
             kl=best.phi,
             objective=(lagrangian.norm_a**2 / multiplier + 0.5 * gain) * scale,

@@ -21,7 +21,7 @@ from cones.beliefs.spectral import Spectral
 from cones.checks import check_array, check_one_of, check_positive
 from cones.errors import InputError
 from cones.solvers.dual import solve_dual
-from cones.tiles import inner
+from cones.tiles import for_each_tile, inner
 from cones.types import Vector
 
 __all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "check_radius", "solve_frame", "solve_step"]
@@ -141,8 +141,13 @@ def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") ->
         status = StepStatus.ZERO_GRADIENT
     else:
         status = StepStatus.OPTIMAL if point.converged else StepStatus.INACCURATE
-    mean = gradient.mean / point.scale
-    mean /= point.unit_multiplier
+    mean = np.empty_like(gradient.mean)
+
+    def work(_: int, part: slice) -> None:
+        np.divide(gradient.mean[part], point.scale, out=mean[part])
+        mean[part] /= point.unit_multiplier
+
+    for_each_tile(work, mean.size)
     return FrameStep(
         mean=mean,
         log_ratio=gradient.covariance.with_spectrum(point.log_ratio),
