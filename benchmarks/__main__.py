@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import ask_tell, full_covariance, import_time, rollouts, scale, step
+from benchmarks import ask_tell, full_covariance, import_time, law, rollouts, scale, step
 from benchmarks.measure import environment
 
 BENCHMARKS = {
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "import_time": import_time.run,
     "rollouts": rollouts.run,
     "scale": scale.run,
+    "law": law.run,
 }
 
 

@@ -164,7 +164,7 @@ class Noise(ABC):
             pen = self.pen(iteration, dim)
             buffer = np.empty(min(TILE, dim), self.dtype)
             for place in range(first, last):
-                row, tile = divmod(place, count)
+                tile, row = divmod(place, stop - start)  # what belongs to a tile's columns stays in the cache
                 columns = tile_slice(tile, dim)
                 normals = buffer[: columns.stop - columns.start] if kept is None else kept[row, columns]
                 pen.draw(start + row, tile, normals)
