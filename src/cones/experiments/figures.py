@@ -40,7 +40,7 @@ def colour_of(method: str, methods: list[str]) -> str:
 
 
 def wants_log(curves: list[Vector]) -> bool:
-    """A logarithmic axis serves where positive values span more than a factor of twenty."""
+    """A logarithmic axis serves where positive losses span more than a factor of twenty; rewards are not like that."""
     values = np.concatenate(curves)
     values = values[np.isfinite(values)]
     return bool(values.size) and bool((values > 0.0).all()) and float(values.max() / values.min()) > 20.0
@@ -87,7 +87,7 @@ def _plain(text: str) -> str:
 def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list[str]) -> dict[str, Any]:
     lines = {}
     curves = [(group, *group.curve(column)) for group in summary.of(problem)]
-    log = wants_log([mean for _, _, mean, _ in curves])
+    log = not summary.on_tasks and wants_log([mean for _, _, mean, _ in curves])
     if log:
         axis.set_yscale("log")
     for group, x, mean, deviation in curves:

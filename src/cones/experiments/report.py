@@ -71,7 +71,7 @@ def _data(summary: Summary) -> dict[str, Any]:
                         "deviation": _numbers(deviation[kept]),
                     }
                 )
-            log = wants_log([group.curve(column)[1] for group in groups])
+            log = not summary.on_tasks and wants_log([group.curve(column)[1] for group in groups])
             charts.append(
                 {
                     "figure": name,
