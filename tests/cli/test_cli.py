@@ -32,6 +32,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "def sphere(x):\n    return float((x**2).sum())\n"
         "def rows(X):\n    return (X**2).sum(axis=1)\n"
         "def broken(x):\n    raise ValueError('no simulator')\n"
+        "def fragile(x):\n    if x[0] > 0:\n        raise ValueError('no licence')\n    return sphere(x)\n"
         "def nan(x):\n    return float('nan')\n"
         "def wants_two(x, y):\n    return 0.0\n"
     )
@@ -102,6 +103,14 @@ class TestMinimizeFunction:
                    "--bounds", "-4", "4", "--sigma0", "0.5", *SMALL, *own)  # fmt: skip
         assert code == 0
         assert result_of(capsys)["nfev"] == 12
+
+    @fork_warning
+    def test_candidates_that_keep_failing_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:fragile", "--dim", "2", "--retries", "1", "--workers", "2", *SMALL) == 0
+        output = capsys.readouterr()
+        assert json.loads(output.out)["failures"]["count"] == 6  # one of every mirrored pair
+        assert "6 evaluations failed, the last: iteration 2, candidate" in output.err
+        assert "ValueError: no licence, 2 times" in output.err
 
     @fork_warning
     def test_progress_and_workers(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,7 +309,10 @@ class TestMinimizeCommand:
         (["minimize", "losses:sphere", "--dim", "2", "--maxfev", "-5"], "maxfev: expected at least 1, got -5"),
         (["minimize", "losses:sphere", "--dim", "2", "--popsize", "7"], "popsize: expected an even number"),
         (["minimize", "losses:sphere", "--dim", "2", "--resume"], "--resume: expected together with --checkpoint"),
-        (["minimize", "losses:sphere", "--dim", "2", "--timeout", "3"], "--timeout: expected together with --command"),
+        (["minimize", "losses:sphere", "--dim", "2", "--timeout", "0"], "timeout: expected a positive number"),
+        (["minimize", "losses:sphere", "--dim", "2", "--workers", "there"], "workers: expected 'ray', an address"),
+        (["minimize", "--command", "true", "--dim", "2", "--workers", "ray"], "--workers: expected a number with"),
+        (["minimize", "--command", "true", "--dim", "2", "--retries", "1"], "--retries: expected with MODULE:FUNCTION"),
         (["minimize", "losses:sphere", "--dim", "2", "--workers", "0"], "--workers: expected at least 1, got 0"),
         (
             ["minimize", "losses:sphere", "--dim", "2", "--method", "nes", "--radius", "3"],

@@ -56,7 +56,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to minimise")
     what.add_argument("function", nargs="?", metavar="MODULE:FUNCTION", help="a Python function")
     what.add_argument("--command", metavar="CMD", help="a program, with {input} for the file of the candidate")
-    what.add_argument("--timeout", metavar="S", type=float, help="seconds a --command may take per candidate")
+    what.add_argument("--timeout", metavar="S", type=float, help="seconds a candidate may take")
+    what.add_argument(
+        "--retries", metavar="K", type=int, help="try a candidate that fails again so often before it counts as NaN"
+    )
     what.add_argument(
         "--vectorized", action="store_true", help="the function takes a (k, n) array, a candidate per row"
     )
@@ -82,7 +85,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how.add_argument("--independent", action="store_true", help="independent candidates instead of antithetic pairs")
     how.add_argument("--seed", metavar="K", type=int, help="makes the run repeatable")
     how.add_argument(
-        "--workers", metavar="K", type=int, help="evaluations at a time (default 1; --command: one per core)"
+        "--workers",
+        metavar="K",
+        type=_workers,
+        help="evaluations at a time (default 1; --command: one per core), -1 for one per core; for functions also "
+        "ray, ray://HOST:PORT, or tcp://HOST:PORT of a Dask scheduler",
     )
     end = parser.add_argument_group("when to stop")
     for name, text in (
@@ -128,6 +135,8 @@ def run(options: argparse.Namespace) -> int:
     count = report["failures"]["count"]
     if count:
         example = report["failures"].get("example", "")
+        if result.failures:
+            example = result.failures[-1]
         print(f"cones: {count} evaluations failed{f', the last: {example}' if example else ''}", file=sys.stderr)
     if result.stop == "interrupted":
         again = "; --resume goes on from the checkpoint" if options.checkpoint else ""
@@ -181,9 +190,11 @@ def _check_method(options: argparse.Namespace) -> None:
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits = {name: getattr(options, name) for name in ("maxfev", "maxiter", "maxtime", "ftarget", "xtol", "ftol")}
     limits = {name: value for name, value in limits.items() if value is not None}
+    # A program is ended by its own timeout.
+    faults = {"timeout": options.timeout, "retries": options.retries} if options.command is None else {}
     if options.resume and Path(options.checkpoint).exists():
         _check_resumed(options)
-        return cones.resume(options.checkpoint, fun, workers=workers, disp=not options.quiet, **limits)
+        return cones.resume(options.checkpoint, fun, workers=workers, disp=not options.quiet, **faults, **limits)
     settings: dict[str, Any] = {
         "popsize": options.popsize,
         "radius": options.radius,
@@ -208,6 +219,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         workers=workers,
         disp=not options.quiet,
         checkpoint=options.checkpoint,
+        **faults,
         **{name: value for name, value in settings.items() if value is not None},
         **limits,
     )
@@ -219,20 +231,29 @@ def _objective(
     """The function, the workers, and what can be said of its failures."""
     if (options.function is None) == (options.command is None):
         raise InputError("what to minimise: expected either MODULE:FUNCTION or --command")
-    if options.workers is not None and options.workers != -1:
+    if isinstance(options.workers, int) and options.workers != -1:
         check_integer("--workers", options.workers, 1)
     if options.command is None:
-        if options.timeout is not None:
-            raise InputError("--timeout: expected together with --command")
         return _imported(options.function), options.workers or 1, None
     if options.vectorized:
         raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command takes one candidate")
+    if isinstance(options.workers, str):
+        raise InputError(f"--workers: expected a number with --command, got {options.workers}")
+    if options.retries is not None:
+        raise InputError("--retries: expected with MODULE:FUNCTION only; a --command that fails counts as NaN at once")
     timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
     count = options.workers if options.workers and options.workers > 0 else core_count()
     command = CommandObjective(options.command, timeout)
     pool = stack.enter_context(ThreadPoolExecutor(count))
     stack.callback(command.kill)  # before the pool waits for its threads
     return command, pool, command.failures
+
+
+def _workers(text: str) -> int | str:
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 def _imported(path: str) -> Callable[..., Any]:
