@@ -173,7 +173,7 @@ def _peer() -> str:
         key, first, second = jax.random.split(key, 3)
         X, state = ask(first, state)
         state, _ = tell(second, X, losses, state)
-        jax.block_until_ready(state)  # type: ignore[no-untyped-call]
+        jax.block_until_ready(state)
 
     for _ in range(5):
         evosax()

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cones.tiles import extremes, for_each_tile, inner, tile_count, tiles
+from cones.tiles import TILE, extremes, for_each_tile, inner, tile_count, tiles
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]
@@ -74,18 +74,22 @@ class _Evaluation(NamedTuple):
 class _Lagrangian:
     """phi and its slope as functions of u, for a gradient scaled to unit size."""
 
-    def __init__(self, norm_a: float, b: Vector, scale: float, radius: float) -> None:
+    def __init__(self, norm_a: float, b: Vector, lowest: float, highest: float, scale: float, radius: float) -> None:
         self.norm_a = norm_a
-        self.b2 = np.empty(b.size)
+        self.b2, self.distance = np.empty((2, b.size))
+        self.single = b.size <= TILE
 
-        def work(_: int, part: slice) -> None:
+        def scaled(_: int, part: slice) -> None:
             np.divide(b[part], scale, out=self.b2[part])
             self.b2[part] *= 2.0
 
-        for_each_tile(work, b.size)
-        lowest, highest = extremes(self.b2)
-        self.smallest_multiplier = max(0.0, highest)
-        self.largest = max(highest, -lowest)
+        def distant(_: int, part: slice) -> None:
+            np.subtract(self.smallest_multiplier, self.b2[part], out=self.distance[part])
+
+        for_each_tile(scaled, b.size)
+        self.smallest_multiplier = max(0.0, 2.0 * (highest / scale))
+        self.largest = 2.0 * (max(highest, -lowest) / scale)
+        for_each_tile(distant, b.size)
         # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
         self.plain_log = radius**2 > 1e-3 * b.size
         self.log1m = np.empty_like(self.b2)  # log(1 - t) of the last `step`
@@ -119,29 +123,33 @@ class _Lagrangian:
     def step(self, u: float) -> tuple[float, float, float]:
         """Write log(1 - t); sums of (r - 1) + log(1 - t), of (r - 1)^2 and of 2b (r - 1), with r - 1 = t / (1 - t)."""
         excess = math.exp(u)
-        multiplier = self.smallest_multiplier + excess
+        if self.single:
+            return self._step_of(slice(None), excess)
         sums = np.empty((tile_count(self.b2.size), 3))
 
         def work(tile: int, part: slice) -> None:
-            b2, log1m = self.b2[part], self.log1m[part]
-            # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
-            pole = self.smallest_multiplier - b2
-            pole += excess
-            growth = b2 / pole
-            if self.plain_log:
-                pole *= 1.0 / multiplier
-                np.log(pole, out=log1m)
-            else:
-                minus_t = b2 * (-1.0 / multiplier)
-                np.log1p(minus_t, out=log1m)
-                if self.smallest_multiplier > 0.5 * multiplier:
-                    close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
-                    log1m[close] = np.log(pole[close] / multiplier)
-            sums[tile] = growth.sum() + log1m.sum(), growth @ growth, b2 @ growth
+            sums[tile] = self._step_of(part, excess)
 
         for_each_tile(work, self.b2.size)
-        both, squares, gain = sums[0] if len(sums) == 1 else sums.sum(axis=0)
+        both, squares, gain = sums.sum(axis=0)
         return float(both), float(squares), float(gain)
+
+    def _step_of(self, part: slice, excess: float) -> tuple[float, float, float]:
+        b2, log1m, multiplier = self.b2[part], self.log1m[part], self.smallest_multiplier + excess
+        # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
+        pole = self.distance[part] + excess
+        growth = b2 / pole
+        if self.plain_log:
+            pole *= 1.0 / multiplier
+            np.log(pole, out=log1m)
+        else:
+            minus_t = b2 * (-1.0 / multiplier)
+            np.log1p(minus_t, out=log1m)
+            if self.smallest_multiplier > 0.5 * multiplier:
+                close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
+                log1m[close] = np.log(pole[close] / multiplier)
+        both = float(np.add.reduce(growth)) + float(np.add.reduce(log1m))
+        return both, float(growth @ growth), float(b2 @ growth)
 
     def log_ratio(self) -> Vector:
         """log r = -log(1 - t) of the last `step`, in its place."""
@@ -182,7 +190,7 @@ def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
     if scale == 0.0:
         return DualPoint(1.0, 1.0, np.zeros_like(b), 0.0, 0.0, 0.0, 0.0, 0, True)
     with np.errstate(all="ignore"):
-        lagrangian = _Lagrangian(norm_a / scale, b, scale, radius)
+        lagrangian = _Lagrangian(norm_a / scale, b, lowest, highest, scale, radius)
         best, iterations, converged = _root(lagrangian, radius)
         multiplier, gain = best.multiplier, best.gain
         if math.isnan(gain):
