@@ -76,9 +76,11 @@ def raises_awkward(x: np.ndarray) -> float:
 
 
 def test_an_exception_that_cannot_travel_says_what_it_said() -> None:
-    with evaluator_from(Objective(raises_awkward), 2) as pool, pytest.raises(StateError) as caught:
+    # Where Dask was imported, it has taught pickle to carry any exception; then it arrives as it is.
+    with evaluator_from(Objective(raises_awkward), 2) as pool, pytest.raises((StateError, AwkwardError)) as caught:
         pool.losses(np.zeros((4, 1)))
-    assert "fun raised AwkwardError: 7: no such mesh" in str(caught.value)
+    assert "7: no such mesh" in str(caught.value)
+    assert isinstance(caught.value, AwkwardError) or "fun raised AwkwardError" in str(caught.value)
     assert "candidate 0" in caught.value.__notes__[0]
 
 

@@ -50,6 +50,11 @@ def test_evaluate(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"CartPole-v1: reward {returns.mean():.6g} ± {returns.std():.4g} over 5 episodes" in text
 
 
+def test_threads_are_checked(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(trained), "--threads", "0"]) == 2
+    assert "threads: expected at least 1, got 0" in capsys.readouterr().err
+
+
 def test_play_draws_off_screen(tmp_path: Path) -> None:
     """In a process of its own: how MuJoCo draws is decided when it is first imported."""
     pytest.importorskip("imageio_ffmpeg")

@@ -54,7 +54,12 @@ class DispatchEvaluator(Evaluator):
         self._engine = engine
         self._timeout = None if timeout is None else check_positive("timeout", timeout)
         self._retries = None if retries is None else check_integer("retries", retries, 0)
+        self._objective = objective
         self._installed = engine.install(objective)
+
+    def reinstall(self) -> None:
+        """After a worker was lost, which may have held the only copy of what was shared."""
+        self._installed = self._engine.install(self._objective)
 
     def losses(self, candidates: Candidates) -> Vector:
         self.partial = np.full(len(candidates), np.nan)
@@ -157,7 +162,7 @@ class _Round:
                 late = (
                     f", or gave no answer in {self._timeout:g} seconds" if self._timeout and self._engine.grace else ""
                 )
-                self._failed(task, f"its worker was lost{late}", error)
+                self._failed(task, f"its worker was lost{late}")
                 self._recover(error)
             else:
                 self._suspect_all(task)
@@ -171,7 +176,7 @@ class _Round:
                     )
                 self._raised[task.first] = cause
                 return
-            self._failed(task, f"{type(cause).__name__}: {cause}", cause)
+            self._failed(task, f"{type(cause).__name__}: {cause}")
 
     def _raise_first(self) -> None:
         """Raise what the first candidate that raised has raised, once all before it are done: always the same one."""
@@ -182,7 +187,7 @@ class _Round:
         if not self._waiting and all(task.first > first for task, _ in self._under_way.values()):
             raise self._raised[first]
 
-    def _failed(self, task: _Task, reason: str, error: BaseException) -> None:
+    def _failed(self, task: _Task, reason: str) -> None:
         """One more failure of a task; of several candidates each is tried alone first."""
         allowed = RETRIES if self._evaluator._retries is None else self._evaluator._retries
         if task.last - task.first > 1:
@@ -209,6 +214,7 @@ class _Round:
             self._again([task for task, _ in self._under_way.values()])
             self._under_way.clear()
         self._engine.recover()
+        self._evaluator.reinstall()
         self._unshare()
         self._share()
 
@@ -227,7 +233,7 @@ class _Round:
                 self._workers -= 1
                 if self._workers < 1:
                     raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
-            self._failed(task, f"no answer in {self._timeout:g} seconds", TimeoutError())
+            self._failed(task, f"no answer in {self._timeout:g} seconds")
 
 
 def _error_of(future: Future[Vector]) -> BaseException:

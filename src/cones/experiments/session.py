@@ -108,8 +108,10 @@ def execute(
                 _keep(run, folder, session)
                 kept = time.monotonic()
     finally:
-        _keep(run, folder, session)
-        session.close()
+        try:
+            _keep(run, folder, session)
+        finally:
+            session.close()
     report(session)
     return session.stop() is not None
 

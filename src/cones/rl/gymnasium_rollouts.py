@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cones.checks import check_integer
 from cones.errors import InputError, StateError
 from cones.processes import end_workers, worker_pool
 from cones.rl.environments import import_gymnasium, made
@@ -38,7 +39,7 @@ class GymnasiumRollouts(Rollouts):
         self.task = task
         with made(task) as environment:
             self.space = describe_spaces(environment)
-        self._workers = thread_count() if workers is None else workers
+        self._workers = thread_count() if workers is None else check_integer("threads", workers, 1)
         self._horizon = horizon
         self._pool: ProcessPoolExecutor | None = None
         self._here: _Worker | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cones.checks import check_integer
 from cones.errors import InputError
 from cones.rl.environments import import_gymnasium, made
 from cones.rl.policy import Network
@@ -58,7 +59,7 @@ class MujocoRollouts(Rollouts):
         )
         data = mujoco.MjData(self._model)
         self._rest = np.concatenate([data.qpos, data.qvel])
-        self._threads = thread_count() if threads is None else threads
+        self._threads = thread_count() if threads is None else check_integer("threads", threads, 1)
         self._pool: ThreadPoolExecutor | None = None
         self._own = threading.local()
 
