@@ -56,7 +56,9 @@ def test_whole_episodes_are_gymnasium_s(task: str) -> None:
                 kernel.act(sizes, parameters[place], observation, shift, scale, layers, action)
                 expected = network.outputs(parameters[place], (observation - shift) * scale)
                 np.testing.assert_allclose(action, expected, rtol=1e-9, atol=1e-12)
-                observation, reward, terminated, truncated, _ = environment.step(action.copy())
+                observation, reward, terminated, truncated, _ = environment.step(
+                    np.clip(action, environment.action_space.low, environment.action_space.high)
+                )
                 total += reward
                 over = terminated or truncated
             assert episodes.returns[place] == total

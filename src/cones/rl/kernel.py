@@ -132,8 +132,8 @@ def _step(model, data, qpos, qvel, ctrl, frames, task, action):  # type: ignore[
 
 @_compiled
 def episode(  # type: ignore[no-untyped-def]
-    model, data, qpos, qvel, ctrl, start, frames, skipped, task, horizon, sizes, parameters, shift, scale, layers,
-    moments, record,
+    model, data, qpos, qvel, ctrl, start, frames, skipped, task, low, high, horizon, sizes, parameters, shift, scale,
+    layers, moments, record,
 ):  # fmt: skip
     """An episode from its start state to its end.
 
@@ -159,6 +159,8 @@ def episode(  # type: ignore[no-untyped-def]
         if not _sound(action):
             ended = NOT_A_NUMBER
             break
+        for i in range(action.size):
+            action[i] = min(max(action[i], low[i]), high[i])
         reward, terminal, sound = _step(model, data, qpos, qvel, ctrl, frames, task, action)
         if not sound:
             ended = DIVERGED

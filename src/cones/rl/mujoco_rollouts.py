@@ -44,8 +44,8 @@ class MujocoRollouts(Rollouts):
         self._mujoco = mujoco
         self._physics = physics = PHYSICS[task]
         with made(task) as environment:
-            # MuJoCo clips what it applies; the cost of an action is of what the policy asked for.
-            self.space = describe_spaces(environment, bounded=False)
+            self.space = describe_spaces(environment)
+        self._bounds = [np.array(self.space["action"][side]) for side in ("low", "high")]
         self._model = mujoco.MjModel.from_xml_path(
             str(Path(str(environments.__file__)).parent / "assets" / physics.model)
         )
@@ -75,7 +75,8 @@ class MujocoRollouts(Rollouts):
             layers = np.empty((sizes.size, sizes.max()))
             self._kernel.episode(
                 *self._simulation(), self.start(seeds[place]), self._physics.frames, self._physics.skipped,
-                self._constants, self._physics.horizon, sizes, parameters[place], shift, scale, layers, moments, record,
+                self._constants, *self._bounds, self._physics.horizon, sizes, parameters[place], shift, scale, layers,
+                moments, record,
             )  # fmt: skip
             return float(record[0]), int(record[1]), moments, self._problem(int(record[2]), int(record[1]))
 

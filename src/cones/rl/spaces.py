@@ -12,14 +12,11 @@ from cones.types import Vector
 __all__ = ["action_from", "describe_spaces", "flat", "flat_size"]
 
 
-def describe_spaces(environment: Any, bounded: bool = True) -> dict[str, Any]:
-    """The two spaces of an environment, or an error that says which are supported.
-
-    `bounded` keeps the bounds of the actions, to which a policy's outputs are then clipped.
-    """
+def describe_spaces(environment: Any) -> dict[str, Any]:
+    """The two spaces of an environment, or an error that says which are supported."""
     observation = _described("observation", environment.observation_space)
     action = _described("action", environment.action_space)
-    if bounded and action["kind"] == "box":
+    if action["kind"] == "box":
         for name in ("low", "high"):
             side = np.asarray(getattr(environment.action_space, name), dtype=np.float64).ravel()
             action[name] = [float(v) if np.isfinite(v) else None for v in side]  # JSON has no infinity
@@ -50,7 +47,7 @@ def flat(observation: Any, space: dict[str, Any]) -> Vector:
 
 
 def action_from(outputs: Vector, space: dict[str, Any]) -> Any:
-    """The action of a policy's outputs: the largest one's choice, or the numbers themselves."""
+    """The action of a policy's outputs: the largest one's choice, or the numbers within the space's bounds."""
     if space["kind"] == "discrete":
         return int(np.argmax(outputs)) + int(space["first"])
     if "low" in space:
