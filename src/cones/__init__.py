@@ -1,5 +1,6 @@
 """CoNES: convex natural evolution strategies for expensive, high-dimensional black boxes."""
 
+from cones import radius
 from cones.baselines import CMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
 from cones.checkpoint import load
@@ -7,7 +8,8 @@ from cones.errors import CheckpointError, ConesError, InputError, MissingExtraEr
 from cones.methods import ES, NES, CoNES
 from cones.minimize import minimize, resume, scipy_method
 from cones.noise import Population
-from cones.optimizers import SGD, Adam
+from cones.optimizers import SGD, Adam, Direct
+from cones.refine import Balls
 from cones.solvers import Step, StepStatus, solve_step
 from cones.stopping import StopReason
 from cones.strategy import Strategy
@@ -20,11 +22,13 @@ __all__ = [
     "NES",
     "SGD",
     "Adam",
+    "Balls",
     "Belief",
     "CheckpointError",
     "CoNES",
     "ConesError",
     "DiagonalGaussian",
+    "Direct",
     "FullGaussian",
     "Gradient",
     "InputError",
@@ -38,6 +42,7 @@ __all__ = [
     "__version__",
     "load",
     "minimize",
+    "radius",
     "resume",
     "scipy_method",
     "solve_step",

@@ -71,13 +71,13 @@ def minimize(
         checkpoint_every: iterations between checkpoints; by default one is written at the end of the
             iteration in which the last one has become 30 seconds old.
         **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES` or `cones.CMA`:
-            radius, solver, belief, popsize, antithetic, shaping, optimizer, bounds, rng, and the stop
+            radius, solver, belief, popsize, antithetic, shaping, optimizer, restarts, bounds, rng, and the stop
             criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
 
     Returns:
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
         success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
-        iteration each), failures (why candidates counted as NaN after `retries`), and the final belief.
+        iteration each), failures (why candidates counted as NaN after `retries`), restarts, and the final belief.
         Ctrl-C returns the best so far, with status 7.
 
         If `fun` raises, the exception goes on with a note that names the candidate, and the result so

@@ -72,10 +72,6 @@ class CMAStrategy(Strategy):
         return np.array(self._told_losses[: self.state.iteration]).reshape(-1, self.popsize)
 
     @property
-    def popsize(self) -> int:
-        return int(self.options["popsize"])
-
-    @property
     def engine(self) -> Any:
         """PyCMA's `CMAEvolutionStrategy`, after what was told so far."""
         if self._engine is None:
@@ -169,7 +165,7 @@ def CMA(
     start = DiagonalGaussian(mean, deviations**2)
     return CMAStrategy(
         method="CMA",
-        state=State(start),
+        state=State(start, popsize=known["popsize"]),
         box=box,
         criteria=criteria_from(mean.size, known["popsize"], limits),
         start=start,

@@ -17,9 +17,10 @@ from cones.experiments.records import Folder
 from cones.experiments.report import write_report
 from cones.experiments.runner import never, run_experiment
 from cones.experiments.session import Session
-from cones.experiments.spec import AnyRun, Experiment, read_experiment
+from cones.experiments.spec import AnyRun, Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import PAPER_MINUTES, end_table
+from cones.experiments.toml import read_experiment
 from cones.rl.run import Pause
 
 __all__ = ["add_to"]

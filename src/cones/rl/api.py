@@ -131,7 +131,7 @@ def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int
 
 def new_run(task: str, method: str, seed: int, timesteps: float | None, settings: dict[str, Any]) -> TrainingRun:
     """The run that keyword arguments describe, checked as the same keys of an experiment file are."""
-    from cones.experiments.spec import experiment_from
+    from cones.experiments.toml import experiment_from
 
     on_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
     rest = {name: value for name, value in settings.items() if name not in TASK_KEYS}
