@@ -1,7 +1,7 @@
 """CoNES: convex natural evolution strategies for expensive, high-dimensional black boxes."""
 
 from cones import radius
-from cones.baselines import CMA
+from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
 from cones.checkpoint import load
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
@@ -34,6 +34,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "Population",
+    "SepCMA",
     "StateError",
     "Step",
     "StepStatus",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cones import stopping
-from cones.baselines import CMAStrategy
+from cones.baselines import CMAStrategy, SepCMAStrategy
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box
 from cones.errors import CheckpointError
@@ -44,7 +44,7 @@ _KNOWN_CLASSES: tuple[type, ...] = (
 )
 # What a checkpoint may name. Any other name is refused.
 KNOWN = {known.__name__: known for known in _KNOWN_CLASSES}
-STRATEGIES: dict[str, type[Strategy]] = {"Pipeline": Pipeline, "CMAStrategy": CMAStrategy}
+STRATEGIES: dict[str, type[Strategy]] = {known.__name__: known for known in (Pipeline, CMAStrategy, SepCMAStrategy)}
 
 
 def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.baselines import CMA
+from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box, box_from, initial_deviations
 from cones.checks import check_bool, check_integer, check_one_of, check_vector
@@ -161,7 +161,7 @@ def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
     return defaults
 
 
-METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA}
+METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
 
 
 def _compose(

@@ -28,6 +28,9 @@ from cones.types import Vector
 
 __all__ = ["add_to"]
 
+# Flags that are for the methods of this library.
+NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts")
+
 DESCRIPTION = """\
 Minimise a Python function, or what a program prints.
 
@@ -186,7 +189,8 @@ def _check_resumed(options: argparse.Namespace) -> None:
 def _check_method(options: argparse.Namespace) -> None:
     """Flags that the method does not have."""
     lacks = {
-        "cma": ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts"),
+        "cma": NOT_OF_PEERS,
+        "sepcma": NOT_OF_PEERS,
         "es": ("radius",),
         "nes": ("radius",),
     }

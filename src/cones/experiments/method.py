@@ -16,7 +16,7 @@ from cones.types import Vector
 
 __all__ = ["LABELS", "RATES", "SETTINGS", "MethodSpec", "file_name"]
 
-LABELS = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA"}
+LABELS = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA", "sepcma": "SepCMA"}
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
 OF_ALL = ("popsize", "xtol", "ftol", "stagnation", "ftarget", "maxtime")
 OF_PIPELINE = ("belief", "antithetic", "dtype", "noise_table", "chunked", "shaping", "restarts", *RATES)
@@ -25,6 +25,7 @@ SETTINGS = {
     "nes": (*OF_ALL, *OF_PIPELINE),
     "cones": (*OF_ALL, *OF_PIPELINE, "radius", "solver"),
     "cma": (*OF_ALL, "diagonal", "options"),
+    "sepcma": OF_ALL,
 }
 
 

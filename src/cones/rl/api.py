@@ -60,7 +60,7 @@ def train(
 
     Args:
         task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
-        method: "cones", "es", "nes" or "cma".
+        method: "cones", "es", "nes", "cma" or "sepcma".
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
         seed: makes the run repeatable, whatever the number of threads.
         out: a folder that keeps the run as it goes: checkpoint, record, policy. `resume` goes on from it.

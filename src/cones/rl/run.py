@@ -93,7 +93,7 @@ class TrainingRun:
         On other tasks than the paper's, CoNES has adaptive radii and no learning rates.
         """
         given, method = self.method.settings, self.method.method
-        if method == "cma":
+        if method in ("cma", "sepcma"):
             return dict(given)
         paper = PAPER.get(self.task.task)
         defaults: dict[str, Any] = {"popsize": paper.popsize if paper else OTHERS["popsize"]}
