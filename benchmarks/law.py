@@ -26,6 +26,7 @@ from benchmarks.measure import side_by_side, table
 from cones.evaluate import DispatchEvaluator, Objective, PoolEngine
 from cones.gradients import score_function
 from cones.noise import AntitheticNoise, Rows
+from cones.refine import Situation
 from cones.threads import thread_count
 from cones.types import Vector
 
@@ -47,7 +48,7 @@ def measured(dim: int = 10**6) -> Constants:
     """The constants of this machine."""
     cores = thread_count()
     noise = AntitheticNoise(0, POPSIZE)
-    es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, rng=0, chunked=True)
+    es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, radius="paper", rng=0, chunked=True)
     belief, utilities = es.state.belief, np.linspace(-0.5, 0.5, POPSIZE)
     buffer = np.empty((2 * 10, dim))
 
@@ -56,7 +57,7 @@ def measured(dim: int = 10**6) -> Constants:
 
     def update() -> None:
         gradient = score_function(belief, Rows(tiny, 0, dim), np.array([-0.5, 0.5]))
-        direction = es.refinement.refine(belief, gradient)  # type: ignore[attr-defined]
+        direction = es.refinement.refine(belief, gradient, Situation(2))  # type: ignore[attr-defined]
         change, _ = es.optimizer.step(es.optimizer.start(direction), direction)  # type: ignore[attr-defined]
         belief.moved(*change)
         belief.kl_of_move(*change)
@@ -85,7 +86,7 @@ def measured(dim: int = 10**6) -> Constants:
 
 def _task_seconds() -> float:
     """What a task costs beyond its work, on processes of this machine."""
-    es = cones.CoNES(np.zeros(10), popsize=POPSIZE, rng=0)
+    es = cones.CoNES(np.zeros(10), popsize=POPSIZE, radius="paper", rng=0)
     X = es.ask()
     with DispatchEvaluator(Objective(_first), PoolEngine(2)) as evaluator:
         (seconds,) = side_by_side([lambda: evaluator.losses(X)], 20)
@@ -130,7 +131,7 @@ def _sleeping(x: Vector) -> float:
 
 
 def _iteration(dim: int, workers: int) -> tuple[Callable[[], None], Callable[[], None]]:
-    es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, rng=0, chunked=True)
+    es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, radius="paper", rng=0, chunked=True)
     evaluator = DispatchEvaluator(Objective(_sleeping), PoolEngine(workers))
 
     def call() -> None:

@@ -201,7 +201,7 @@ def _compose(
     return Pipeline(
         method=method,
         state=State(start, popsize=popsize),
-        start=start,
+        start=start if restarts else None,
         noise=noise,
         pairing="auto" if auto else "fixed",
         shaping=shaping,

@@ -48,7 +48,7 @@ class Pipeline(Strategy):
 
     def __init__(
         self,
-        start: Belief,
+        start: Belief | None,
         noise: Noise,
         shaping: str,
         refinement: Refinement,
@@ -65,7 +65,7 @@ class Pipeline(Strategy):
         if not isinstance(optimizer, Optimizer):
             raise InputError(f"optimizer: expected an optimizer such as cones.Adam(0.1), got {optimizer!r}")
         check_one_of("shaping", shaping, tuple(SHAPINGS))
-        self.start = start
+        self.start = start  # of a restart, if there may be one
         self.noise = noise
         self.pairing = check_one_of("pairing", pairing, ("fixed", "auto"))
         self.shaping = shaping
@@ -158,7 +158,7 @@ class Pipeline(Strategy):
     def _told_all(self) -> None:
         """Start anew with twice the candidates, if the descent has ended and a restart is left."""
         state = self.state
-        if state.restarts >= self.restarts:
+        if self.start is None or state.restarts >= self.restarts:
             return
         reason = self.stop()
         if reason is None or reason.name not in ENDS_OF_DESCENT:
