@@ -70,6 +70,23 @@ def test_declared_experiments_are_the_papers(name: str) -> None:
     assert methods["ES"].maxfev == (100_000 if name == "functions" else 30_000)
 
 
+def test_the_experiments_on_adaptive_radii_declare_what_the_docs_say() -> None:
+    def declared(name: str) -> Experiment:
+        return read_experiment(str(files("cones.experiments").joinpath(f"declared/{name}.toml")))
+
+    full = declared("adaptive")
+    assert len(full.runs()) == 16 * 6 * 5
+    assert {problem.shift for problem in full.problems} == {None, 3.0}
+    assert full.methods[0].settings == {"radius": "adaptive"}  # nothing is set
+    robust = declared("robustness")
+    assert {problem.relative_noise for problem in robust.problems} == {None, 0.1, 1.0}
+    sigmas = {run.on.label: run.sigma for run in robust.runs()}
+    assert sigmas["Sphere +3, 1000-D"] == sigmas["Sphere +3 noise 10%, 1000-D"] == 1.0
+    assert sigmas["Sphere +3 sigma 0.1, 1000-D"] == 0.1
+    assert Experiment.from_specification(robust.specification()) == robust
+    assert declared("rl-adaptive").methods[0].settings == {"radius": "adaptive"}
+
+
 def change(*path: Any, value: Any) -> dict[str, Any]:
     data = deepcopy(GOOD)
     place: Any = data

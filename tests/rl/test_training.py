@@ -24,7 +24,8 @@ from cones.rl.training import Training, rollouts_of
 
 def run_of(method: str = "cones", task: str = "Hopper-v4", timesteps: int = 14_000, **more: Any) -> TrainingRun:
     entry = {"task": task, "timesteps": timesteps, "evaluate_every": 3, "evaluation_episodes": 2, "hidden": 4, **more}
-    experiment = experiment_from({"name": "t", "tasks": [entry], "methods": [{"method": method}]})
+    own = {"method": "cones", "radius": "adaptive"} if method == "adaptive" else {"method": method}
+    experiment = experiment_from({"name": "t", "tasks": [entry], "methods": [own]})
     run = experiment.runs()[0]
     assert isinstance(run, TrainingRun)
     return run
@@ -41,7 +42,7 @@ def new(path: Path) -> Folder:
     return folder
 
 
-@pytest.mark.parametrize("method", ["cones", "nes", "es", "cma"])
+@pytest.mark.parametrize("method", ["cones", "adaptive", "nes", "es", "cma", "sepcma"])
 def test_a_run_in_pieces_is_the_run_in_one(method: str, tmp_path: Path) -> None:
     run = run_of(method)
     straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
@@ -148,6 +149,19 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
         assert isinstance(cma, TrainingRun)
         assert cma.settings == {}
     assert PAPER["HalfCheetah-v4"].radius ** 2 == pytest.approx(1000.0)
+
+
+def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -> None:
+    assert run_of("adaptive").settings == {"popsize": 40, "radius": "adaptive"}
+    assert run_of(task="CartPole-v1").settings == {"popsize": 40, "radius": "adaptive"}
+    assert run_of("nes", task="CartPole-v1").settings == {
+        "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05
+    }  # fmt: skip
+    strategy = run_of("adaptive").session().strategy
+    assert strategy.refinement == cones.Balls()
+    assert strategy.criteria == ()  # the budget of timesteps is the one that counts
+    with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):
+        rl.train("Hopper-v4", timesteps=100, radius="adaptive", learning_rate=0.1)
 
 
 @pytest.mark.parametrize("belief", ["diagonal", "full"])
