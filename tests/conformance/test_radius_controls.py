@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cones.radius import Fixed, PathLength, RadiusControl, Signal, SignalRatio
 
-CONTROLS = [Fixed(0.5), PathLength(), PathLength(0.05, gain=0.5, relative=True, largest=1.0), SignalRatio()]
+CONTROLS = [Fixed(0.5), PathLength(), PathLength(0.05, gain=0.5, largest=1.0), SignalRatio()]
 
 
 def signal_of(estimate: np.ndarray, popsize: int = 10, scale: float = 1.0, **known: float) -> Signal:

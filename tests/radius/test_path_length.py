@@ -13,6 +13,10 @@ def signal(estimate: np.ndarray, popsize: int = 10) -> Signal:
     return Signal(estimate, float(np.linalg.norm(estimate)), math.sqrt(n / popsize), n, n, popsize)
 
 
+def start(dim: int) -> float:
+    return 1.5 * math.sqrt(2.0 * dim / 10)
+
+
 def after(directions: np.ndarray, control: PathLength | None = None) -> tuple[float, float]:
     """Radius and path length after these directions."""
     control = control or PathLength()
@@ -38,7 +42,7 @@ def test_the_path_is_the_sum_that_its_definition_says() -> None:
 
 def test_independent_directions_leave_the_radius_alone() -> None:
     rng = np.random.default_rng(1)
-    changes = [math.log(after(rng.standard_normal((20, 2000))).radius / math.sqrt(2.0)) for _ in range(20)]
+    changes = [math.log(after(rng.standard_normal((20, 2000))).radius / start(2000)) for _ in range(20)]
     assert abs(np.mean(changes)) < 3.0 * np.std(changes) / math.sqrt(20)
     assert np.std(changes) < 0.5
 
@@ -46,12 +50,12 @@ def test_independent_directions_leave_the_radius_alone() -> None:
 def test_agreeing_directions_lengthen_it_and_opposed_ones_shorten_it() -> None:
     v = np.ones(100)
     longer, path = after(np.array([v, v, v]))
-    assert longer > 1.5 * math.sqrt(2.0)
+    assert longer > 1.5 * start(100)
     assert path > 1.2
     shorter, path = after(np.array([v, -v, v]))
-    assert shorter < math.sqrt(2.0) / 1.3
+    assert shorter < start(100) / 1.3
     assert path < 0.8
-    assert after(v[None]) == pytest.approx((math.sqrt(2.0), 1.0))  # one direction says nothing
+    assert after(v[None]) == pytest.approx((start(100), 1.0))  # one direction says nothing
 
 
 def test_a_change_is_at_most_thirty_per_cent_and_radii_have_a_bound() -> None:
@@ -59,7 +63,7 @@ def test_a_change_is_at_most_thirty_per_cent_and_radii_have_a_bound() -> None:
     control = PathLength(1.0, gain=100.0)
     one, two = after(np.array([v, v]), control).radius, after(np.array([v, v, v]), control).radius
     assert two / one == pytest.approx(math.exp(0.3))
-    bounded = PathLength(0.5, relative=True, largest=1.0)
+    bounded = PathLength(0.5, largest=1.0)
     assert after(np.array([v] * 50), bounded).radius == pytest.approx(math.sqrt(2 * 5000 / 10))
 
 

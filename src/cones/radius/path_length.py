@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cones.checks import check_bool, check_positive, store
+from cones.checks import check_positive, store
 from cones.radius.control import Radius, RadiusControl, Signal
 from cones.tiles import for_each_tile, inner
 from cones.types import Vector
@@ -73,16 +73,14 @@ class PathLength(RadiusControl[PathMemory]):
     """Longer steps while they agree with each other, shorter ones when they do not.
 
     Args:
-        start_radius: the first radius.
+        start_radius: the first radius, in units of sqrt(2 freedom / popsize), which is what natural gradient descent
+            with learning rate 1 would use up if losses had nothing to do with candidates.
         gain: relative to the one described above.
-        relative: `start_radius` and `largest` are in units of sqrt(2 freedom / popsize), the radius that natural
-            gradient descent with learning rate 1 would use up if losses had nothing to do with candidates.
-        largest: radius.
+        largest: radius, in the same units.
     """
 
-    start_radius: float = math.sqrt(2.0)
+    start_radius: float = 1.5
     gain: float = 1.0
-    relative: bool = False
     largest: float = math.inf
 
     def __post_init__(self) -> None:
@@ -90,7 +88,7 @@ class PathLength(RadiusControl[PathMemory]):
             self,
             start_radius=check_positive("start_radius", self.start_radius),
             gain=check_positive("gain", self.gain),
-            relative=check_bool("relative", self.relative),
+            largest=math.inf if self.largest == math.inf else check_positive("largest", self.largest),
         )
 
     def start(self, signal: Signal) -> PathMemory:
@@ -107,4 +105,4 @@ class PathLength(RadiusControl[PathMemory]):
         return Radius(radius, math.sqrt(squared / path.expected)), PathMemory(radius, path)
 
     def _unit(self, signal: Signal) -> float:
-        return math.sqrt(2.0 * signal.freedom / signal.popsize) if self.relative else 1.0
+        return math.sqrt(2.0 * signal.freedom / signal.popsize)

@@ -55,10 +55,11 @@ class Balls(Refinement):
         >>> es = cones.CoNES([1.0, 2.0], radius=cones.Balls(shape=cones.radius.Fixed(0.0)))
     """
 
-    mean: RadiusControl[Any] = field(default_factory=PathLength)
+    # About the step of an evolution strategy that moves to the weighted mean of its better half.
+    mean: RadiusControl[Any] = field(default_factory=lambda: PathLength(1.5))
     scale: RadiusControl[Any] = field(default_factory=SignalRatio)
     # From 0.05 to 1 times natural gradient descent. At the mean's gain the shape is learnt 5 to 50 times worse.
-    shape: RadiusControl[Any] = field(default_factory=lambda: PathLength(0.05, gain=0.5, relative=True, largest=1.0))
+    shape: RadiusControl[Any] = field(default_factory=lambda: PathLength(0.05, gain=0.5, largest=1.0))
 
     def __post_init__(self) -> None:
         for ball in fields(self):
