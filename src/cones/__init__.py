@@ -8,6 +8,7 @@ from cones.methods import ES, NES, CoNES
 from cones.minimize import minimize, resume, scipy_method
 from cones.noise import Population
 from cones.optimizers import SGD, Adam
+from cones.plots import plot
 from cones.solvers import Step, StepStatus, solve_step
 from cones.stopping import StopReason
 from cones.strategy import Strategy
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "load",
     "minimize",
+    "plot",
     "resume",
     "scipy_method",
     "solve_step",
