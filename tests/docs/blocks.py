@@ -1,7 +1,7 @@
 """The code blocks of a Markdown page, and how each is run.
 
-A page's Python blocks run in order in one namespace, its bash blocks in between, all in one empty folder. A comment on the line
-above a block, or below it, says more:
+A page's Python blocks run in order in one namespace, its bash blocks in between, all in one empty folder. A comment on
+the line above a block, or below it, says more:
 
     <!-- file: NAME -->      the block is the content of a file
     <!-- not run: REASON --> it cannot run here; how many there are is on record in test_pages.py
@@ -99,11 +99,12 @@ def run_page(page: Path) -> int:
 
 
 def _shell(block: Block) -> None:
-    # `cones` and `python` are those of the interpreter that runs the tests.
+    # `cones` and `python` are those of the interpreter that runs the tests, with the code beside the page.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    code = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block.code],
-        env={**os.environ, "PATH": path},
+        env={**os.environ, "PATH": path, "PYTHONPATH": code},
         capture_output=True,
         text=True,
         timeout=300,
