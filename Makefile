@@ -1,4 +1,5 @@
-# make test       format check, lint, type check, all tests
+# make test       format check, lint, type check, documentation, all tests
+# make docs       the documentation, as a site
 # make reproduce  the paper's experiments in a short form
 # make benchmark  the speed claims, as ratios measured in one run
 # Each creates .venv and installs what it needs. PYTHON=python3.12 chooses an interpreter for .venv.
@@ -6,14 +7,21 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A warning is an error. Nothing is fetched.
+SITE = $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-.PHONY: test reproduce benchmark format clean
+.PHONY: test docs reproduce benchmark format clean
 
 test: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(SITE)
 	$(BIN)/pytest -n 2
+
+docs: $(VENV)/.installed
+	$(SITE)
+	@echo "the documentation is in docs/_build/html/index.html"
 
 reproduce: $(VENV)/.installed
 	$(BIN)/cones reproduce functions --quick
@@ -33,4 +41,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build docs/_generated

@@ -38,7 +38,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say in words what types say in symbols
 autoclass_content = "class"
 napoleon_google_docstring, napoleon_numpy_docstring = True, False
-napoleon_use_rtype = False
+napoleon_use_rtype = napoleon_use_param = False  # arguments that share a line of text stay together
+napoleon_use_ivar = True
 default_role = "code"  # in docstrings `x` is code
 add_module_names = False
 

@@ -40,7 +40,7 @@ class Picture(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec = {"alt": directives.unchanged_required}  # noqa: RUF012
+    option_spec = {"alt": directives.unchanged_required, "wide": directives.flag}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
@@ -48,10 +48,9 @@ class Picture(SphinxDirective):
             raise self.error("picture: expected :alt:, for those who do not see it")
         figure = nodes.figure()
         for ground in ("light", "dark"):
-            image = nodes.image(
-                uri=f"/_generated/pictures/{name}-{ground}.svg", alt=self.options["alt"], classes=[f"only-{ground}"]
-            )
-            figure += image
+            place = f"/_generated/pictures/{name}-{ground}.svg"
+            classes = [f"only-{ground}", *(["wide"] if "wide" in self.options else [])]
+            figure += nodes.image(uri=place, alt=self.options["alt"], classes=classes)
         caption = nodes.caption("", "")
         for paragraph in self.parse_content_to_nodes():
             caption += paragraph.children if isinstance(paragraph, nodes.paragraph) else [paragraph]

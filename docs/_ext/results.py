@@ -44,7 +44,7 @@ def page(folder: Path) -> str:
         shutil.copy(figure, here / figure.name)
         caption = CAPTIONS.get(figure.stem, figure.stem)
         place = f"/_generated/results/{folder.name}/{figure.name}"
-        text += ["", f":::{{figure}} {place}", f":alt: {caption}", ":class: on-white", "", caption, ":::"]
+        text += ["", f":::{{figure}} {place}", f":alt: {caption}", ":class: on-white wide", "", caption, ":::"]
     if (folder / "tables.md").exists():
         text += ["", (folder / "tables.md").read_text()]
     return "\n".join(text) + "\n"
