@@ -1,5 +1,5 @@
-# make test       format check, lint, type check, documentation, all tests
-# make docs       the documentation, as a site
+# make test       format check, lint, type check, all tests, those of the documentation among them
+# make docs       the documentation, as a site; a warning is an error, nothing is fetched
 # make reproduce  the paper's experiments in a short form
 # make benchmark  the speed claims, as ratios measured in one run
 # Each creates .venv and installs what it needs. PYTHON=python3.12 chooses an interpreter for .venv.
@@ -7,8 +7,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# A warning is an error. Nothing is fetched.
-SITE = $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
 .PHONY: test docs reproduce benchmark format clean
 
@@ -16,11 +14,10 @@ test: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(SITE)
 	$(BIN)/pytest -n 2
 
 docs: $(VENV)/.installed
-	$(SITE)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "the documentation is in docs/_build/html/index.html"
 
 reproduce: $(VENV)/.installed

@@ -47,6 +47,7 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"cones {release}"
 html_static_path = ["_static"]
+html_extra_path = ["_generated/reports"]
 html_css_files = ["cones.css"]
 html_copy_source = html_show_sourcelink = False
 html_theme_options = {

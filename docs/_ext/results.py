@@ -15,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 
 DOCS = Path(__file__).parents[1]
 RESULTS, COPIED = DOCS.parent / "results", DOCS / "_generated" / "results"
+REPORTS = DOCS / "_generated" / "reports"  # copied to the top of the site as they are
 CAPTIONS = {
     "loss": "Mean loss of the population, with one standard deviation over seeds.",
     "step": "Length of the mean's step.",
@@ -37,9 +38,7 @@ def page(folder: Path) -> str:
     text = [f"## {experiment.get('title') or experiment['name']}", ""]
     text += [f"{records} records in `results/{folder.name}/runs`."]
     if (folder / "report.html").exists():
-        shutil.copy(folder / "report.html", here / f"{folder.name}-report.html")
-        place = f"/_generated/results/{folder.name}/{folder.name}-report.html"
-        text[-1] += f" {{download}}`Interactive report <{place}>`."
+        text[-1] += f' <a href="{folder.name}-report.html">Interactive report</a>.'
     for figure in sorted(folder.glob("figures/*.png")):
         shutil.copy(figure, here / figure.name)
         caption = CAPTIONS.get(figure.stem, figure.stem)
@@ -59,6 +58,14 @@ class Results(SphinxDirective):
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
+def copy_reports() -> None:
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    for folder in folders():
+        if (folder / "report.html").exists():
+            shutil.copy(folder / "report.html", REPORTS / f"{folder.name}-report.html")
+
+
 def setup(app: Any) -> dict[str, Any]:
+    copy_reports()  # before the configuration is checked: the folder is named in it
     app.add_directive("results", Results)
     return {"parallel_read_safe": True}

@@ -23,7 +23,17 @@ SMALL = ("--dim", "3", "--popsize", "4", "--maxiter", "5", "--seed", "0", "--qui
 
 
 def test_results_and_checkpoints_of_minimize(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ("minimize", "objectives_to_plot:sphere", *SMALL, "--out", "a.json", "--checkpoint", "a.ckpt")
+    command = (
+        "minimize",
+        "objectives_to_plot:sphere",
+        *SMALL,
+        "--method",
+        "nes",
+        "--out",
+        "a.json",
+        "--checkpoint",
+        "a.ckpt",
+    )
     assert main(command) == 0
     kept = json.loads(Path("a.json").read_text())
     history = cones.load("a.ckpt").history.columns()

@@ -48,7 +48,7 @@ def pages() -> list[Path]:
     """All pages that hold code for readers, from the top of the repository."""
     built = ("_build", "_generated")
     return [
-        ROOT / "README.md",
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/README.md")),
         *(path for path in sorted((ROOT / "docs").rglob("*.md")) if not set(path.parts) & set(built)),
     ]
 

@@ -11,6 +11,7 @@ from blocks import ROOT, RUN, SHOWN, blocks, pages, run_page
 
 # By page: how many blocks are marked as not run here.
 NOT_RUN = {
+    "CONTRIBUTING.md": 1,  # make
     "README.md": 1,  # pip
     "docs/experiments.md": 1,  # hours
     "docs/guide.md": 1,  # needs files of the reader's; the tutorials run the same
