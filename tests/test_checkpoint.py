@@ -29,7 +29,18 @@ def same_state(one: cones.Strategy, other: cones.Strategy) -> None:
         np.testing.assert_array_equal(a, b)
     assert one.state.best_fun == other.state.best_fun
     np.testing.assert_array_equal(one.state.best_x, other.state.best_x)
-    for name in ("evaluations", "best", "mean_loss", "step", "spread", "kl", "multiplier", "gap", "failures"):
+    for name in (
+        "evaluations",
+        "best",
+        "mean_loss",
+        "step",
+        "spread",
+        "kl",
+        "multiplier",
+        "gap",
+        "mean_radius",
+        "failures",
+    ):
         np.testing.assert_array_equal(one.history[name], other.history[name])
 
 
@@ -38,11 +49,14 @@ SETTINGS = [
     {"method": cones.NES, "belief": "full", "shaping": "normal_scores"},
     {"method": cones.CoNES, "belief": "full", "optimizer": cones.SGD(0.1, 0.05, momentum=0.9)},
     {"method": cones.CoNES, "antithetic": False, "bounds": [(-2.0, 2.0)] * 7, "popsize": 9},
+    {"method": cones.CoNES, "radius": 3.0},
+    {"method": cones.CoNES, "belief": "diagonal", "stagnation": 2, "restarts": 3, "maxfev": 1000, "ftol": 10.0},
+    {"method": cones.CoNES, "radius": cones.Balls(scale=cones.radius.Fixed(0.1)), "belief": "full"},
     {"method": cones.CoNES, "optimizer": cones.SGD(0.1, momentum=0.5), "shaping": "standardised", "maxtime": 1e6},
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: f"{s['method'].__name__} {len(s)}")
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join([s["method"].__name__, *list(s)[1:]]))
 @pytest.mark.parametrize("when", [0, 1, 5])
 def test_a_loaded_strategy_goes_on_bit_for_bit(settings: dict[str, object], when: int, tmp_path: Path) -> None:
     settings = {"popsize": 6, "rng": 0, "ftarget": 0.0, **settings}
@@ -129,7 +143,8 @@ def test_kill_minus_nine_and_resume(belief: str, tmp_path: Path) -> None:
 
 def test_resume_with_a_larger_budget(tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
-    settings = {"vectorized": True, "rng": 0, "popsize": 10, "xtol": None}
+    # Adaptive radii plan for the budget they know of.
+    settings = {"vectorized": True, "rng": 0, "popsize": 10, "xtol": None, "radius": "paper"}
     first = cones.minimize(sphere, [0.0, 0.0], maxiter=5, checkpoint=path, **settings)
     assert first.stop == "maxiter"
     assert cones.resume(path, sphere).nit == 5
@@ -307,7 +322,7 @@ class TestRefusals:
 
     def test_newer_versions_are_named(self, good: Path) -> None:
         self.edit(good, lambda header: header.update(version=99))
-        with pytest.raises(CheckpointError, match=r"written in version 99 .* reads version 2"):
+        with pytest.raises(CheckpointError, match=r"written in version 99 .* reads version 3"):
             cones.load(good)
 
     def test_unknown_parts_cannot_be_saved(self, tmp_path: Path) -> None:

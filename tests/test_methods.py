@@ -27,12 +27,20 @@ def lunacek(X: np.ndarray) -> np.ndarray:
     return basins + 10.0 * (1.0 - np.cos(2.0 * np.pi * (X - 2.5))).sum(axis=1)
 
 
-@pytest.mark.parametrize("method", ["es", "nes", "cones"])
+METHODS = {
+    "es": {"method": "es"},
+    "nes": {"method": "nes"},
+    "paper": {"radius": "paper"},
+    "adaptive": {"radius": "adaptive", "maxfev": 100_000},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("belief", ["diagonal", "full"])
 class TestConvergenceIn20D:
     def test_sphere(self, method: str, belief: str) -> None:
         result = cones.minimize(
-            sphere, np.full(20, 3.0), method=method, belief=belief, vectorized=True, rng=1, stagnation=None
+            sphere, np.full(20, 3.0), belief=belief, vectorized=True, rng=1, stagnation=None, **METHODS[method]
         )
         # ES keeps the step length of Adam, 0.1 per coordinate, however small the spread.
         target = 0.05 if method == "es" else 1e-9
@@ -41,7 +49,7 @@ class TestConvergenceIn20D:
 
     def test_rosenbrock(self, method: str, belief: str) -> None:
         result = cones.minimize(
-            rosenbrock, np.zeros(20), method=method, belief=belief, vectorized=True, rng=1, stagnation=None
+            rosenbrock, np.zeros(20), belief=belief, vectorized=True, rng=1, stagnation=None, **METHODS[method]
         )
         assert result.history["mean_loss"][0] > 5000.0
         # Down the walls and along the valley, below the loss of 19 at the start; a full covariance
@@ -62,13 +70,28 @@ def test_cones_is_ahead_in_1000_dimensions(loss) -> None:
     assert end["cones"] < end["nes"]
 
 
-def test_defaults_are_those_of_the_paper() -> None:
-    es = cones.CoNES(np.zeros(5000))
+def test_defaults_of_the_paper_s_method_are_the_paper_s() -> None:
+    es = cones.CoNES(np.zeros(5000), radius="paper")
     assert es.popsize == 100
     assert es.refinement.radius == pytest.approx(100.0)
     assert es.optimizer == cones.Adam(0.1, None, 0.9, 0.999, 1e-8)
     assert es.shaping == "centred_ranks"
     np.testing.assert_array_equal(es.state.belief.variance, np.ones(5000))
+
+
+@pytest.mark.parametrize(("dim", "popsize"), [(1, 6), (2, 8), (10, 12), (100, 34), (1000, 98), (5000, 100)])
+def test_defaults_of_adaptive_radii(dim: int, popsize: int) -> None:
+    es = cones.CoNES(np.zeros(dim))
+    assert es.popsize == popsize
+    assert (es.refinement, es.optimizer, es.shaping, es.pairing) == (
+        cones.Balls(), cones.Direct(), "normal_scores", "auto"
+    )  # fmt: skip
+    assert type(es.state.belief) is (cones.FullGaussian if dim <= 10 else cones.DiagonalGaussian)
+
+
+def test_an_optimizer_with_rates_means_the_paper_s_method() -> None:
+    es = cones.CoNES(np.zeros(50), optimizer=cones.SGD(0.1))
+    assert es.refinement.radius == pytest.approx(10.0)
 
 
 def test_start_from_a_belief() -> None:
@@ -104,7 +127,12 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"belief": "spherical"}, "belief: expected one of 'diagonal', 'full', got 'spherical'"),
         ({"shaping": "ranks"}, "shaping: expected one of 'centred_ranks'"),
         ({"optimizer": "adam"}, "optimizer: expected an optimizer such as cones.Adam"),
-        ({"solver": "simplex"}, "solver: expected one of 'dual'"),
+        ({"solver": "simplex"}, "solver: expected 'dual' with adaptive radii, got 'simplex'"),
+        ({"solver": "simplex", "radius": 1.0}, "solver: expected one of 'dual'"),
+        ({"radius": "adaptiv"}, "radius: expected one of 'adaptive', 'paper', got 'adaptiv'"),
+        ({"radius": "adaptive", "optimizer": cones.Adam()}, "optimizer: expected none with adaptive radii"),
+        ({"restarts": -1}, "restarts: expected at least 0, got -1"),
+        ({"antithetic": "some"}, "antithetic: expected True or False, got 'some'"),
         ({"rng": 1.5}, "rng: expected an integer, a numpy Generator, .* got 1.5"),
     ],
 )

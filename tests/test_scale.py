@@ -83,13 +83,18 @@ def test_a_population_is_its_candidates() -> None:
 
 
 def test_float32_throughout() -> None:
-    es = run(True, dtype="float32")
+    es = run(True, dtype="float32", radius="paper")
     assert es.state.belief.mean.dtype == es.state.belief.deviation.dtype == np.float32
     assert np.asarray(es.ask()).dtype == np.float32
-    assert es.state.memory.mean_first.dtype == np.float32
-    assert es.state.memory.covariance_second.dtype == np.float32
-    double = run(True)
+    assert es.state.memory.optimizer.mean_first.dtype == np.float32
+    assert es.state.memory.optimizer.covariance_second.dtype == np.float32
+    double = run(True, radius="paper")
     np.testing.assert_allclose(es.history["mean_loss"], double.history["mean_loss"], rtol=0.02)
+    adaptive = run(True, dtype="float32")
+    assert adaptive.state.belief.deviation.dtype == np.float32
+    assert adaptive.state.memory.refinement.mean.path.vector.dtype == np.float32
+    assert adaptive.state.memory.refinement.shape.path.vector.dtype == np.float32
+    np.testing.assert_allclose(adaptive.history["mean_loss"], run(True).history["mean_loss"], rtol=0.2)
     with pytest.raises(InputError, match="dtype: expected 'float64' with a full covariance"):
         cones.CoNES([0.0, 0.0], belief="full", dtype="float32")
     with pytest.raises(InputError, match="dtype: expected one of"):

@@ -229,5 +229,5 @@ def test_one_iteration_is_the_iteration_of_the_paper() -> None:
 def test_repr_says_where_the_run_stands() -> None:
     es = cones.CoNES([1.0, 2.0], popsize=8, rng=0)
     advance(es, 3)
-    assert repr(es).startswith("CoNES(DiagonalGaussian(dim=2, spread=")
+    assert repr(es).startswith("CoNES(FullGaussian(dim=2, spread=")
     assert "iteration=3" in repr(es)

@@ -1,14 +1,16 @@
 """CoNES: convex natural evolution strategies for expensive, high-dimensional black boxes."""
 
-from cones.baselines import CMA
+from cones import radius
+from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
 from cones.checkpoint import load
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.methods import ES, NES, CoNES
 from cones.minimize import minimize, resume, scipy_method
 from cones.noise import Population
-from cones.optimizers import SGD, Adam
+from cones.optimizers import SGD, Adam, Direct
 from cones.plots import plot
+from cones.refine import Balls
 from cones.solvers import Step, StepStatus, solve_step
 from cones.stopping import StopReason
 from cones.strategy import Strategy
@@ -21,16 +23,19 @@ __all__ = [
     "NES",
     "SGD",
     "Adam",
+    "Balls",
     "Belief",
     "CheckpointError",
     "CoNES",
     "ConesError",
     "DiagonalGaussian",
+    "Direct",
     "FullGaussian",
     "Gradient",
     "InputError",
     "MissingExtraError",
     "Population",
+    "SepCMA",
     "StateError",
     "Step",
     "StepStatus",
@@ -40,6 +45,7 @@ __all__ = [
     "load",
     "minimize",
     "plot",
+    "radius",
     "resume",
     "scipy_method",
     "solve_step",

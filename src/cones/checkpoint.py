@@ -19,30 +19,32 @@ from typing import Any
 import numpy as np
 
 from cones import stopping
-from cones.baselines import CMAStrategy
+from cones.baselines import CMAStrategy, SepCMAStrategy
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box
 from cones.errors import CheckpointError
 from cones.noise import AntitheticNoise, IndependentNoise
-from cones.optimizers import SGD, Adam, AdamMemory, SGDMemory
-from cones.pipeline import Pipeline
+from cones.optimizers import SGD, Adam, AdamMemory, Direct, SGDMemory
+from cones.pipeline import Memory, Pipeline
 from cones.progress import COLUMNS, History, State
-from cones.refine import Convex, Natural, Plain
+from cones.radius import DirectionPath, Fixed, PathLength, PathMemory, SignalRatio
+from cones.refine import Balls, BallsMemory, Convex, Natural, Plain
 from cones.strategy import Strategy
 
 __all__ = ["load", "read", "save", "write_arrays"]
 
-FORMAT, VERSION = "cones checkpoint", 2
+FORMAT, VERSION = "cones checkpoint", 3
 
 _KNOWN_CLASSES: tuple[type, ...] = (
     *(State, Box, DiagonalGaussian, FullGaussian, AntitheticNoise, IndependentNoise),
-    *(Plain, Natural, Convex, Adam, AdamMemory, SGD, SGDMemory),
+    *(Plain, Natural, Convex, Balls, BallsMemory, Fixed, PathLength, PathMemory, DirectionPath, SignalRatio),
+    *(Memory, Adam, AdamMemory, SGD, SGDMemory, Direct),
     *(stopping.FTarget, stopping.XTol, stopping.FTol, stopping.MaxFev, stopping.MaxIter),
     *(stopping.MaxTime, stopping.Stagnation),
 )
 # What a checkpoint may name. Any other name is refused.
 KNOWN = {known.__name__: known for known in _KNOWN_CLASSES}
-STRATEGIES: dict[str, type[Strategy]] = {"Pipeline": Pipeline, "CMAStrategy": CMAStrategy}
+STRATEGIES: dict[str, type[Strategy]] = {known.__name__: known for known in (Pipeline, CMAStrategy, SepCMAStrategy)}
 
 
 def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] | None = None) -> None:

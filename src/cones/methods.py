@@ -9,16 +9,16 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.baselines import CMA
+from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box, box_from, initial_deviations
 from cones.checks import check_bool, check_integer, check_one_of, check_vector
 from cones.errors import InputError
-from cones.noise import AntitheticNoise, IndependentNoise, Population, Rng, seed_from
-from cones.optimizers import Adam, Optimizer
+from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
+from cones.optimizers import Adam, Direct, Optimizer
 from cones.pipeline import Pipeline
 from cones.progress import State
-from cones.refine import Convex, Natural, Plain, Refinement
+from cones.refine import Balls, Convex, Natural, Plain, Refinement
 from cones.stopping import LIMITS, criteria_from
 from cones.strategy import Strategy
 from cones.types import Vector
@@ -26,23 +26,30 @@ from cones.types import Vector
 __all__ = ["ES", "METHODS", "NES", "CoNES", "Settings"]
 
 
-# Bytes of candidates beyond which they are made in chunks.
-LARGEST_POPULATION = 2**30
+# Dimensions up to which adaptive radii learn a full covariance by default: beyond, learning it costs more evaluations
+# than it saves on functions whose coordinates do not depend on each other.
+FULL_COVARIANCE_UP_TO = 10
 
 
 class Settings(TypedDict, total=False):
     """Keyword arguments that all methods share.
 
-    belief: "diagonal" (default) or "full", the covariance that the belief can learn.
-    popsize: candidates per iteration, 100 by default.
-    antithetic: candidates in pairs mirrored at the mean (default) or independent.
+    belief: "diagonal" or "full", the covariance that the belief can learn. Diagonal by default, with adaptive radii
+        full up to 10 dimensions.
+    popsize: candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100.
+    antithetic: candidates in pairs mirrored at the mean (True), independent (False), or "auto": in every iteration
+        what tells more about the mean's direction. True by default, with adaptive radii "auto".
     dtype: "float64" (default) or "float32", of everything that has n numbers.
     noise_table: numbers in a table of noise that all iterations share, such as 2**25, for very cheap losses or very
         many dimensions: pieces of it are taken instead of drawing noise. 0, the default, draws.
     chunked: candidates in chunks, their noise drawn again for the gradient, so that memory does not grow with the
         population; by default where all candidates would take more than a gigabyte. The run is the same.
-    shaping: "centred_ranks" (default), "normal_scores", "standardised" or "raw".
-    optimizer: `cones.Adam()` with learning rates 0.1 by default, or `cones.SGD(...)`.
+    shaping: "centred_ranks", "normal_scores", "standardised" or "raw". Centred ranks by default, with adaptive radii
+        normal scores.
+    optimizer: `cones.Adam()` with learning rates 0.1 by default, `cones.SGD(...)`, or `cones.Direct()`, which takes
+        the step as it is; with adaptive radii only that.
+    restarts: how often to start anew, with twice the candidates, when a descent ends by xtol, ftol, stagnation or
+        divergence and there is budget left. 0 by default.
     bounds: a `scipy.optimize.Bounds` or (low, high) pairs; candidates are reflected into the box.
     rng: seed, `numpy.random.Generator`, `SeedSequence` or None.
     ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off.
@@ -52,12 +59,13 @@ class Settings(TypedDict, total=False):
 
     belief: Literal["diagonal", "full"]
     popsize: int
-    antithetic: bool
+    antithetic: bool | Literal["auto"]
     dtype: Literal["float64", "float32"]
     noise_table: int
     chunked: bool | None
     shaping: str
     optimizer: Optimizer[Any]
+    restarts: int
     bounds: Any
     rng: Rng
     ftarget: float | None
@@ -89,25 +97,27 @@ def CoNES(
     x0: ArrayLike | Belief,
     sigma0: ArrayLike | None = None,
     *,
-    radius: float | None = None,
+    radius: float | Literal["adaptive", "paper"] | Balls | None = None,
     solver: str = "dual",
     **settings: Unpack[Settings],
 ) -> Strategy:
-    """Convex natural evolution strategies: the optimizer follows the steepest direction in a KL ball.
+    """Convex natural evolution strategies: steps that are the steepest in a KL ball.
 
     Args:
         x0: where to start, shape (n,), or a whole belief, such as `FullGaussian(mean, covariance)`.
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of
             the width between two finite bounds, and 1 elsewhere.
-        radius: the paper's epsilon, of the ball KL <= radius^2; sqrt(2 n) by default, which is the
-            paper's 100 at 5000 dimensions.
-        solver: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs", "mosek".
-        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, shaping, optimizer,
+        radius: "adaptive": balls of their own for mean, scale and shape, their radii chosen anew in every iteration,
+            and no learning rate; nothing has to be tuned. A number: the paper's method, one ball KL <= radius^2 and
+            then Adam. "paper": the same with sqrt(2 n), the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
+            adaptive, with controls of your own. The default is "adaptive", or "paper" if an `optimizer` is given.
+        solver: of the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs", "mosek".
+        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, shaping, optimizer, restarts,
             bounds, rng, and the stop criteria.
 
     Example:
         >>> import numpy as np
-        >>> es = CoNES(np.full(5, 3.0), popsize=20, rng=0, ftarget=0.1)
+        >>> es = CoNES(np.full(5, 3.0), rng=0, ftarget=0.1)
         >>> while not es.stop():
         ...     X = es.ask()
         ...     es.tell(X, (X**2).sum(axis=1))
@@ -117,11 +127,41 @@ def CoNES(
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
-    refinement = Convex(math.sqrt(2.0 * size) if radius is None else radius, solver)
-    return _compose("CoNES", x0, sigma0, refinement, **settings)
+    direct = isinstance(settings.get("optimizer") or Direct(), Direct)
+    if radius is None:
+        radius = "adaptive" if direct else "paper"
+    if isinstance(radius, Balls) or radius == "adaptive":
+        if solver != "dual":
+            raise InputError(f"solver: expected 'dual' with adaptive radii, got {solver!r}")
+        if not direct:
+            raise InputError(
+                f"optimizer: expected none with adaptive radii, whose steps are taken as they are, "
+                f"got {settings['optimizer']!r}; the paper's method has one: radius='paper'"
+            )
+        refinement = radius if isinstance(radius, Balls) else Balls()
+        defaults: Any = _adaptive(x0, size, settings)
+        return _compose("CoNES", x0, sigma0, refinement, **{**defaults, **settings})
+    if isinstance(radius, str):
+        check_one_of("radius", radius, ("adaptive", "paper"))
+        radius = math.sqrt(2.0 * size)
+    return _compose("CoNES", x0, sigma0, Convex(radius, solver), **settings)
 
 
-METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA}
+def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
+    """Defaults of adaptive radii."""
+    popsize = min(100, 4 + int(3.0 * math.sqrt(dim)))
+    defaults: Settings = {
+        "popsize": popsize - popsize % 2,
+        "antithetic": "auto",
+        "shaping": "normal_scores",
+        "optimizer": Direct(),
+    }
+    if dim <= FULL_COVARIANCE_UP_TO and not isinstance(x0, Belief) and given.get("dtype", "float64") == "float64":
+        defaults["belief"] = "full"
+    return defaults
+
+
+METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
 
 
 def _compose(
@@ -132,12 +172,13 @@ def _compose(
     *,
     belief: str | None = None,
     popsize: int = 100,
-    antithetic: bool = True,
+    antithetic: bool | Literal["auto"] = True,
     dtype: str = "float64",
     noise_table: int = 0,
     chunked: bool | None = None,
     shaping: str = "centred_ranks",
     optimizer: Optimizer[Any] | None = None,
+    restarts: int = 0,
     bounds: Any = None,
     rng: Rng = None,
     **limits: Any,
@@ -150,22 +191,24 @@ def _compose(
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
-    kind = AntitheticNoise if check_bool("antithetic", antithetic) else IndependentNoise
+    auto = antithetic == "auto"
+    kind = AntitheticNoise if auto or check_bool("antithetic", antithetic) else IndependentNoise
     noise = kind(seed_from(rng), popsize, dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian):
             raise InputError(f"dtype: expected 'float64' with a full covariance, got {dtype!r}")
         start = start.as_type(dtype)
-    if chunked is None:
-        chunked = Population(start, noise, 0).bytes > LARGEST_POPULATION
     return Pipeline(
         method=method,
-        state=State(start),
+        state=State(start, popsize=popsize),
+        start=start,
         noise=noise,
+        pairing="auto" if auto else "fixed",
         shaping=shaping,
         refinement=refinement,
         optimizer=Adam() if optimizer is None else optimizer,
-        chunked=check_bool("chunked", chunked),
+        chunked=None if chunked is None else check_bool("chunked", chunked),
+        restarts=restarts,
         box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )

@@ -56,7 +56,7 @@ def minimize(
             (k, n) array, one candidate per row, and returns k losses. NaN ranks worst.
         x0: where to start, shape (n,), or a belief.
         args: further arguments of `fun`; one that is not a tuple is taken as the only one.
-        method: "cones", "nes", "es" or "cma".
+        method: "cones", "nes", "es", "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
         callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
             parameter, else as `callback(x)` with the best candidate. It may raise StopIteration.
@@ -70,14 +70,15 @@ def minimize(
         checkpoint: a file from which `cones.resume` goes on after a crash.
         checkpoint_every: iterations between checkpoints; by default one is written at the end of the
             iteration in which the last one has become 30 seconds old.
-        **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES` or `cones.CMA`:
-            radius, solver, belief, popsize, antithetic, shaping, optimizer, bounds, rng, and the stop
+        **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES`, `cones.CMA` or
+            `cones.SepCMA`:
+            radius, solver, belief, popsize, antithetic, shaping, optimizer, restarts, bounds, rng, and the stop
             criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
 
     Returns:
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
         success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
-        iteration each), failures (why candidates counted as NaN after `retries`), and the final belief.
+        iteration each), failures (why candidates counted as NaN after `retries`), restarts, and the final belief.
         Ctrl-C returns the best so far, with status 7.
 
         If `fun` raises, the exception goes on with a note that names the candidate, and the result so

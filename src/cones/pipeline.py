@@ -3,36 +3,59 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.checks import check_one_of
+from cones.beliefs import Belief
+from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
 from cones.gradients import score_function
-from cones.noise import Noise, Population, Rows
+from cones.noise import AntitheticNoise, IndependentNoise, Noise, Population, Rows
 from cones.optimizers import Optimizer
-from cones.refine import Refinement
+from cones.refine import Refinement, Situation
 from cones.shaping import SHAPINGS
+from cones.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter
 from cones.strategy import Move, Strategy
 from cones.tiles import inner
 from cones.types import Matrix, Vector
 
-__all__ = ["Pipeline"]
+__all__ = ["Memory", "Pipeline"]
+
+# Bytes of candidates beyond which they are made in chunks.
+LARGEST_POPULATION = 2**30
+# With `pairing="auto"` every so many iterations are of pairs, to see whether they should be again.
+PAIRS_AT_LEAST_EVERY = 10
+ODD_SHARE_RATE = 0.3
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the stages of a pipeline remember from one iteration to the next."""
+
+    optimizer: Any
+    refinement: Any
+    odd_share: float  # of the utilities' variance, as seen in pairs
 
 
 class Pipeline(Strategy):
     """belief -> noise -> candidates -> (losses) -> shaping -> gradient -> refinement -> optimizer -> belief."""
 
-    PARTS: ClassVar[tuple[str, ...]] = (*Strategy.PARTS, "noise", "shaping", "refinement", "optimizer", "chunked")
+    PARTS: ClassVar[tuple[str, ...]] = (
+        *Strategy.PARTS, "start", "noise", "pairing", "shaping", "refinement", "optimizer", "chunked", "restarts"
+    )  # fmt: skip
 
     def __init__(
         self,
+        start: Belief,
         noise: Noise,
         shaping: str,
         refinement: Refinement,
         optimizer: Optimizer[Any],
-        chunked: bool = False,
+        pairing: str = "fixed",
+        chunked: bool | None = None,
+        restarts: int = 0,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -42,47 +65,111 @@ class Pipeline(Strategy):
         if not isinstance(optimizer, Optimizer):
             raise InputError(f"optimizer: expected an optimizer such as cones.Adam(0.1), got {optimizer!r}")
         check_one_of("shaping", shaping, tuple(SHAPINGS))
+        self.start = start
         self.noise = noise
+        self.pairing = check_one_of("pairing", pairing, ("fixed", "auto"))
         self.shaping = shaping
         self.refinement = refinement
         self.optimizer = optimizer
         self.chunked = chunked
+        self.restarts = check_integer("restarts", restarts, 0)
         self._rows: Rows | None = None
-
-    @property
-    def popsize(self) -> int:
-        return self.noise.popsize
+        self._buffer: Matrix | None = None
 
     def _sample(self) -> Matrix | Population:
-        belief, iteration = self.state.belief, self.state.iteration
-        population = Population(belief, self.noise, iteration, self.box)
-        if self.chunked:
-            self._rows = Rows(self.noise, iteration, belief.dim)
+        belief, iteration, noise = self.state.belief, self.state.iteration, self._noise()
+        population = Population(belief, noise, iteration, self.box)
+        if population.bytes > LARGEST_POPULATION if self.chunked is None else self.chunked:
+            self._rows = Rows(noise, iteration, belief.dim)
             return population
         # The same memory in every iteration: new memory would cost as much as a pass over it.
-        kept = None if self._rows is None else self._rows.kept
-        if kept is None:
-            kept = np.empty((self.noise.rows, belief.dim), self.noise.dtype)
+        if self._buffer is None or len(self._buffer) < noise.rows:
+            self._buffer = np.empty((noise.rows, belief.dim), noise.dtype)
+        kept = self._buffer[: noise.rows]
         candidates = population.block(0, self.popsize, kept)
-        self._rows = Rows(self.noise, iteration, belief.dim, kept)
+        self._rows = Rows(noise, iteration, belief.dim, kept)
         return candidates
 
+    def _noise(self) -> Noise:
+        """The noise of this iteration.
+
+        Of N candidates in pairs, the mean's direction is known better than of N independent ones if less than half of
+        the utilities' variance is odd in the noise.
+        """
+        state = self.state
+        if self.pairing == "fixed":
+            return replace(self.noise, popsize=state.popsize)
+        odd = 0.0 if state.memory is None else state.memory.odd_share
+        pairs = odd < 0.5 or (state.iteration - state.began) % PAIRS_AT_LEAST_EVERY == 0
+        kind = AntitheticNoise if pairs else IndependentNoise
+        return kind(self.noise.seed, state.popsize, self.noise.dtype, self.noise.table)
+
     def _move(self, losses: Vector) -> Move:
-        belief, rows = self.state.belief, self._rows
+        state, rows = self.state, self._rows
         if rows is None or np.isnan(losses).all():
             return self._unmoved()
+        belief, memory = state.belief, state.memory
         utilities = SHAPINGS[self.shaping](losses)
+        odd_share = self._odd_share(rows.noise, utilities, 0.0 if memory is None else memory.odd_share)
         gradient = score_function(belief, rows, utilities)
-        direction = self.refinement.refine(belief, gradient)
+        direction = self.refinement.refine(belief, gradient, self._situation(utilities))
         del gradient  # its arrays are large
-        memory = self.optimizer.start(direction) if self.state.memory is None else self.state.memory
-        multiplier, gap = direction.multiplier, direction.gap
-        change, memory = self.optimizer.step(memory, direction)
+        of_optimizer = self.optimizer.start(direction) if memory is None else memory.optimizer
+        multiplier, gap, radii, of_refinement = direction.multiplier, direction.gap, direction.radii, direction.memory
+        change, of_optimizer = self.optimizer.step(of_optimizer, direction)
         return Move(
             belief.moved(*change),
-            memory,
+            Memory(of_optimizer, of_refinement, odd_share),
             math.sqrt(inner(change.shift, change.shift)),
             belief.kl_of_move(*change),
             multiplier,
             gap,
+            radii,
+        )
+
+    def _odd_share(self, noise: Noise, utilities: Vector, before: float) -> float:
+        if not isinstance(noise, AntitheticNoise):
+            return before
+        odd, even = (float(part @ part) for part in noise.fold(utilities))
+        return before + ODD_SHARE_RATE * (odd / (odd + even) - before) if odd + even > 0.0 else before
+
+    def _situation(self, utilities: Vector) -> Situation:
+        state = self.state
+        return Situation(
+            popsize=state.popsize,
+            unit=math.sqrt(float(utilities @ utilities) / utilities.size),
+            spent=state.evaluations - state.began_evaluations,
+            budget=self._budget(),
+            memory=None if state.memory is None else state.memory.refinement,
+        )
+
+    def _budget(self) -> float:
+        """Evaluations of this descent, if a criterion says when the run ends and no restart may follow."""
+        state, budget = self.state, math.inf
+        if state.restarts < self.restarts:
+            return budget
+        for criterion in self.criteria:
+            if isinstance(criterion, MaxFev):
+                budget = min(budget, criterion.limit)
+            elif isinstance(criterion, MaxIter):
+                budget = min(budget, state.evaluations + (criterion.limit - state.iteration) * state.popsize)
+        return budget - state.began_evaluations
+
+    def _told_all(self) -> None:
+        """Start anew with twice the candidates, if the descent has ended and a restart is left."""
+        state = self.state
+        if state.restarts >= self.restarts:
+            return
+        reason = self.stop()
+        if reason is None or reason.name not in ENDS_OF_DESCENT:
+            return
+        self.state = replace(
+            state,
+            belief=self.start,
+            memory=None,
+            popsize=2 * state.popsize,
+            fault="",
+            restarts=state.restarts + 1,
+            began=state.iteration,
+            began_evaluations=state.evaluations,
         )

@@ -20,13 +20,17 @@ class State:
     """The state after an iteration. A new one replaces it as a whole, so that none is half made."""
 
     belief: Belief
-    memory: Any = None  # of the optimizer; None before the first step
+    memory: Any = None  # of the method; None before the first step
+    popsize: int = 0  # candidates of the next iteration
     iteration: int = 0
     evaluations: int = 0
     best_x: Vector | None = None
     best_fun: float = math.inf
     seconds: float = 0.0
     fault: str = ""  # the name of a stop reason that the last iteration gave by itself
+    restarts: int = 0  # so far
+    began: int = 0  # the iteration, and evaluations before it, of the last restart
+    began_evaluations: int = 0
 
 
 # One number per iteration each:
@@ -40,6 +44,10 @@ COLUMNS = (
     "kl",  # KL(new belief || old belief)
     "multiplier",  # of the convex step; NaN for methods without one
     "gap",  # duality gap of the convex step
+    "mean_radius",  # of the KL balls, for methods that have them
+    "scale_radius",
+    "shape_radius",
+    "path_length",  # of the mean's last directions: above 1 if they agree
     "failures",  # NaN losses in the population
     "seconds",  # of the run so far
 )
@@ -50,7 +58,7 @@ class History:
 
     Example:
         >>> history = History()
-        >>> history.append([100.0, 3.5] + [0.0] * 9)
+        >>> history.append([100.0, 3.5] + [0.0] * 13)
         >>> history["best"]
         array([3.5])
     """

@@ -17,6 +17,7 @@ __all__ = [
     "ALL_FAILED",
     "CALLBACK",
     "DIVERGED",
+    "ENDS_OF_DESCENT",
     "FAULTS",
     "INTERRUPTED",
     "BUDGETS",
@@ -44,6 +45,8 @@ ALL_FAILED = StopReason("all_nan", "All losses of an iteration were NaN.", 5)
 CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
 DIVERGED = StopReason("diverged", "The belief left the range of floats; try smaller learning rates.", 8)
 FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED)}
+# After these nothing more is to be had from a belief; another start may find more.
+ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
 
 
@@ -92,7 +95,7 @@ class FTol(Criterion):
     text = "Losses within the population and over the last ten iterations differ by at most ftol = {limit:g}."
 
     def met(self, state: State, history: History) -> bool:
-        if len(history) < 10:
+        if state.iteration - state.began < 10:
             return False
         # NaN (no finite loss) compares as not met.
         if not history.last("loss_deviation", 1)[0] <= self.limit:
@@ -104,12 +107,11 @@ class FTol(Criterion):
 class MaxFev(Criterion):
     """Stops before the iteration that would exceed the budget."""
 
-    popsize: int = 1
     name, status = "maxfev", 1
     text = "The budget of maxfev = {limit:g} evaluations is spent."
 
     def met(self, state: State, history: History) -> bool:
-        return state.evaluations + self.popsize > self.limit
+        return state.evaluations + state.popsize > self.limit
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Stagnation(Criterion):
 
     def met(self, state: State, history: History) -> bool:
         window = int(self.limit)
-        if len(history) <= window:
+        if state.iteration - state.began <= window:
             return False
         best = history.last("best", window + 1)
         if best[-1] < best[0]:
@@ -162,7 +164,7 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
     """The criteria for the limits that users give by name; None switches one off.
 
     Not given, xtol and ftol are 1e-11, stagnation is 100 + 100 dim^1.5 / popsize iterations, and without
-    maxfev, maxiter or maxtime there are at most 1000 iterations.
+    maxfev, maxiter or maxtime there are at most 1000 iterations; an infinite budget is none.
     """
     if unknown := [name for name in limits if name not in LIMITS]:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}; expected one of {', '.join(LIMITS)}")
@@ -173,7 +175,7 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
     criteria: list[Criterion] = []
     for name in LIMITS:
         limit = given.get(name)
-        if limit is None:
+        if limit is None or (name in BUDGETS and limit == math.inf):
             continue
         if name == "ftarget":
             criteria.append(FTarget(-math.inf if limit == -math.inf else check_number(name, limit)))
@@ -184,7 +186,7 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
             budget = check_integer(name, limit, 1)
             if budget < popsize:
                 raise InputError(f"maxfev: expected at least popsize = {popsize}, got {budget}")
-            criteria.append(MaxFev(budget, popsize))
+            criteria.append(MaxFev(budget))
         elif name == "maxiter":
             criteria.append(MaxIter(check_integer(name, limit, 1), implied))
         elif name == "maxtime":

@@ -19,6 +19,7 @@ from cones.checks import check_array, check_shape
 from cones.errors import InputError, StateError
 from cones.noise import Population
 from cones.progress import COLUMNS, History, State
+from cones.refine.refinement import NO_RADII, Radii
 from cones.stopping import ALL_FAILED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
 from cones.types import Matrix, Vector
 
@@ -38,6 +39,7 @@ class Move:
     kl: float = math.nan
     multiplier: float = math.nan
     gap: float = math.nan
+    radii: Radii = NO_RADII
 
 
 class Strategy(ABC):
@@ -79,9 +81,9 @@ class Strategy(ABC):
         )
 
     @property
-    @abstractmethod
     def popsize(self) -> int:
         """Candidates per iteration."""
+        return self.state.popsize
 
     @abstractmethod
     def _sample(self) -> Matrix | Population:
@@ -149,12 +151,17 @@ class Strategy(ABC):
                 move.kl,
                 move.multiplier,
                 move.gap,
+                *move.radii,
                 int(failed.sum()),
                 new.seconds,
             )
         )
         self.state = new
         self._asked = None
+        self._told_all()
+
+    def _told_all(self) -> None:  # noqa: B027 - most have nothing to do
+        """After an iteration: a method may restart."""
 
     def stop(self) -> StopReason | None:
         """Why the run should stop, or None to go on."""
@@ -181,6 +188,7 @@ class Strategy(ABC):
             history=self.history.columns(),
             belief=state.belief,
             mean=self._inside(state.belief.mean),
+            restarts=state.restarts,
         )
 
     def intermediate_result(self) -> OptimizeResult:

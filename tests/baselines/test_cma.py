@@ -8,7 +8,7 @@ import pytest
 
 import cones
 from cones import InputError, MissingExtraError
-from cones.baselines.cma import import_cma
+from cones.baselines.replayed import import_package
 
 pytest.importorskip("cma")
 
@@ -39,7 +39,7 @@ def test_is_pycma_itself() -> None:
     es = cones.CMA(np.zeros(4), 0.5, rng=7)
     generator = np.random.Generator(np.random.SFC64(7))
     options = {"verbose": -9, "seed": np.nan, "randn": lambda *shape: generator.standard_normal(shape)}
-    plain = import_cma().CMAEvolutionStrategy(np.zeros(4), 0.5, {**options, "popsize": 8})
+    plain = import_package("cma", "CMA").CMAEvolutionStrategy(np.zeros(4), 0.5, {**options, "popsize": 8})
     assert es.popsize == 8
     for _ in range(20):
         X, Y = es.ask(), np.array(plain.ask())

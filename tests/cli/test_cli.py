@@ -48,6 +48,7 @@ def program(text: str) -> str:
 READS_FILE = "import json, sys\nprint('noise')\nprint(sum(v * v for v in json.load(open(sys.argv[1]))))"
 READS_INPUT = "import json, sys\nprint(sum(v * v for v in json.load(sys.stdin)))"
 SMALL = ("--popsize", "4", "--maxiter", "3", "--seed", "0", "--quiet")
+PAPER = (*SMALL, "--radius", "paper")  # antithetic pairs throughout
 
 
 def run(*arguments: str) -> int:
@@ -106,7 +107,7 @@ class TestMinimizeFunction:
 
     @fork_warning
     def test_candidates_that_keep_failing_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert run("minimize", "losses:fragile", "--dim", "2", "--retries", "1", "--workers", "2", *SMALL) == 0
+        assert run("minimize", "losses:fragile", "--dim", "2", "--retries", "1", "--workers", "2", *PAPER) == 0
         output = capsys.readouterr()
         assert json.loads(output.out)["failures"]["count"] == 6  # one of every mirrored pair
         assert "6 evaluations failed, the last: iteration 2, candidate" in output.err
@@ -125,7 +126,8 @@ class TestMinimizeFunction:
         assert len(json.loads(Path("result.json").read_text())["x"]) == 2
 
     def test_checkpoint_and_resume(self, capsys: pytest.CaptureFixture[str]) -> None:
-        common = ("minimize", "losses:sphere", "--x0", "1,2", "--popsize", "4", "--seed", "0", "--quiet")
+        common = ("minimize", "losses:sphere", "--x0", "1,2", "--popsize", "4", "--seed", "0", "--quiet",
+                  "--radius", "paper")  # fmt: skip
         assert run(*common, "--maxiter", "9") == 0
         straight = result_of(capsys)
         assert run(*common, "--maxiter", "4", "--checkpoint", "run.ckpt", "--resume") == 0

@@ -18,7 +18,7 @@ def history_of(**columns: list[float]) -> History:
     return History(list(zip(*[{**defaults, **columns}[name] for name in COLUMNS], strict=True)))
 
 
-STATE = State(DiagonalGaussian([0.0, 0.0], 1.0), iteration=30, evaluations=900, best_fun=5.0, seconds=2.0)
+STATE = State(DiagonalGaussian([0.0, 0.0], 1.0), popsize=100, iteration=30, evaluations=900, best_fun=5.0, seconds=2.0)
 FALLING = [float(x) for x in range(30, 0, -1)]
 
 # name, limit, (state, history) not met, (state, history) met, success
@@ -106,11 +106,23 @@ def test_defaults() -> None:
         ({"xtol": -1.0}, "xtol: expected at least 0"),
         ({"ftol": "tight"}, "ftol: expected a number, got 'tight'"),
         ({"stagnation": 1}, "stagnation: expected at least 2, got 1"),
+        ({"maxiter": -np.inf}, "maxiter: expected an integer, got -inf"),
     ],
 )
 def test_bad_limits_are_named(limits: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         criteria_from(2, 100, limits)
+
+
+def test_an_infinite_budget_is_none() -> None:
+    assert not {c.name for c in criteria_from(20, 100, {"maxiter": np.inf})} & {"maxfev", "maxiter", "maxtime"}
+
+
+@pytest.mark.parametrize("name", ["stagnation", "ftol"])
+def test_rows_before_a_restart_do_not_count(name: str) -> None:
+    still = history_of(best=[1.0] * 30, mean_loss=[2.0] * 30, loss_deviation=[0.0] * 30)
+    assert first_met(alone(name, 10), STATE, still) is not None
+    assert first_met(alone(name, 10), replace(STATE, began=25), still) is None
 
 
 def test_a_typo_is_refused() -> None:

@@ -14,8 +14,8 @@ from cones.experiments.figures import COLOURS, colour_of, draw_figures, wants_lo
 from cones.experiments.records import Folder
 from cones.experiments.report import write_report
 from cones.experiments.session import execute
-from cones.experiments.spec import experiment_from
 from cones.experiments.summary import Summary, summarise
+from cones.experiments.toml import experiment_from
 
 pytest.importorskip("matplotlib")
 

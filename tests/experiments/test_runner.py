@@ -20,9 +20,10 @@ from cones import InputError
 from cones.experiments.records import Folder, read_record
 from cones.experiments.runner import run_experiment
 from cones.experiments.session import FunctionSession, execute
-from cones.experiments.spec import Experiment, experiment_from
+from cones.experiments.spec import Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import end_table
+from cones.experiments.toml import experiment_from
 from cones.problems import Sphere
 
 
@@ -198,7 +199,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
             """
             import sys, time
             from cones.experiments.runner import run_experiment
-            from cones.experiments.spec import experiment_from
+            from cones.experiments.toml import experiment_from
 
             if __name__ == "__main__":
                 experiment = experiment_from({"name": "x", "maxfev": 600_000, "seeds": 2,

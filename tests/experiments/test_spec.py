@@ -9,7 +9,8 @@ import pytest
 
 import cones
 from cones import InputError
-from cones.experiments.spec import Experiment, experiment_from, read_experiment
+from cones.experiments.spec import Experiment
+from cones.experiments.toml import experiment_from, read_experiment
 
 GOOD: dict[str, Any] = {
     "name": "small",

@@ -6,14 +6,14 @@ from helpers import covariance_of, random_belief, random_gradient
 
 import cones
 from cones import InputError
-from cones.refine import Convex, Natural, Plain
+from cones.refine import Convex, Natural, Plain, Situation
 
 pytestmark = pytest.mark.parametrize("kind", ["diagonal", "full"])
 
 
 def test_plain_is_the_gradient_in_mean_and_log_covariance(kind: str) -> None:
     belief, gradient = random_belief(kind, 4, 0), random_gradient(kind, 4, 1)
-    direction = Plain().refine(belief, belief.whiten(gradient))
+    direction = Plain().refine(belief, belief.whiten(gradient), Situation())
     np.testing.assert_allclose(direction.mean, gradient.mean, atol=1e-12)
     np.testing.assert_allclose(direction.log_covariance.dense(), belief.whiten(gradient).covariance.dense(), atol=1e-12)
     assert np.isnan(direction.multiplier)
@@ -21,7 +21,7 @@ def test_plain_is_the_gradient_in_mean_and_log_covariance(kind: str) -> None:
 
 def test_natural_is_the_natural_gradient(kind: str) -> None:
     belief, gradient = random_belief(kind, 4, 2), random_gradient(kind, 4, 3)
-    direction = Natural().refine(belief, belief.whiten(gradient))
+    direction = Natural().refine(belief, belief.whiten(gradient), Situation())
     natural = belief.natural_gradient(gradient)
     np.testing.assert_allclose(direction.mean, natural.mean, atol=1e-12)
     # dSigma = L S L^T to first order
@@ -33,7 +33,7 @@ def test_natural_is_the_natural_gradient(kind: str) -> None:
 
 def test_convex_points_to_the_solution_of_the_step(kind: str) -> None:
     belief, gradient = random_belief(kind, 4, 4), random_gradient(kind, 4, 5)
-    direction = Convex(2.0).refine(belief, belief.whiten(gradient))
+    direction = Convex(2.0).refine(belief, belief.whiten(gradient), Situation())
     step = cones.solve_step(belief, gradient, 2.0)
     moved = belief.moved(direction.mean, direction.log_covariance)
     np.testing.assert_allclose(moved.mean, step.belief.mean, atol=1e-9)

@@ -16,7 +16,7 @@ import cones
 from cones import CheckpointError, InputError, rl
 from cones.experiments.records import Folder, read_record
 from cones.experiments.session import execute
-from cones.experiments.spec import experiment_from
+from cones.experiments.toml import experiment_from
 from cones.rl.run import Pause, TrainingRun
 from cones.rl.tasks import PAPER
 from cones.rl.training import Training, rollouts_of

@@ -1,5 +1,6 @@
 """Methods of others behind the same ask and tell."""
 
 from cones.baselines.cma import CMA, CMAStrategy
+from cones.baselines.sep_cma import SepCMA, SepCMAStrategy
 
-__all__ = ["CMA", "CMAStrategy"]
+__all__ = ["CMA", "CMAStrategy", "SepCMA", "SepCMAStrategy"]

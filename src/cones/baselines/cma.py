@@ -1,30 +1,23 @@
-"""CMA-ES by PyCMA, behind the same ask and tell.
-
-PyCMA can save itself only as a pickle, which a checkpoint must not hold. A checkpoint therefore keeps the
-losses that were told, and the first `ask` after a restart replays them: exact, and without evaluating
-anything again.
-"""
+"""CMA-ES by PyCMA, behind the same ask and tell."""
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cones.baselines.replayed import Replayed, import_package
 from cones.beliefs import DiagonalGaussian
 from cones.bounds import box_from, initial_deviations
 from cones.checks import check_bool, check_integer, check_vector
-from cones.errors import InputError, MissingExtraError
+from cones.errors import InputError
 from cones.noise import Rng, seed_from
 from cones.progress import State
-from cones.shaping import centred_ranks
 from cones.stopping import criteria_from
-from cones.strategy import Move, Strategy
-from cones.types import Matrix, Vector
+from cones.types import Vector
 
 __all__ = ["CMA", "CMAStrategy"]
 
@@ -41,54 +34,11 @@ NOT_FOR_HERE = {
 }
 
 
-class CMAStrategy(Strategy):
-    """PyCMA by ask and tell. Made by `cones.CMA`.
-
-    The belief of its state is PyCMA's mean with the standard deviations of the coordinates; the
-    correlations stay inside PyCMA, whose object is `engine`.
-    """
-
-    PARTS: ClassVar[tuple[str, ...]] = (*Strategy.PARTS, "start", "options", "seed", "told")
-
-    def __init__(
-        self,
-        start: DiagonalGaussian,
-        options: dict[str, Any],
-        seed: int,
-        told: Matrix | None = None,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
-        self.start = start
-        self.options = options
-        self.seed = seed
-        self._told_losses: list[Vector] = [] if told is None else list(told)
-        self._engine: Any = None
-        self._solutions: Any = None
-
-    @property
-    def told(self) -> Matrix:
-        """The losses of all iterations so far, shape (iterations, popsize)."""
-        return np.array(self._told_losses[: self.state.iteration]).reshape(-1, self.popsize)
-
-    @property
-    def popsize(self) -> int:
-        return int(self.options["popsize"])
-
-    @property
-    def engine(self) -> Any:
-        """PyCMA's `CMAEvolutionStrategy`, after what was told so far."""
-        if self._engine is None:
-            engine = self._made()
-            for losses in self._told_losses[: self.state.iteration]:
-                solutions = engine.ask()
-                if not np.isnan(losses).all():
-                    engine.tell(solutions, list(centred_ranks(losses)))
-            self._engine = engine
-        return self._engine
+class CMAStrategy(Replayed):
+    """PyCMA by ask and tell. Made by `cones.CMA`."""
 
     def _made(self) -> Any:
-        cma = import_cma()
+        cma = import_package("cma", "CMA")
         generator = np.random.Generator(np.random.SFC64(self.seed))
         quiet = {
             "verbose": -9,
@@ -101,25 +51,14 @@ class CMAStrategy(Strategy):
             warnings.simplefilter("ignore")  # remarks on large dimensions
             return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options})
 
-    def _sample(self) -> Matrix:
-        self._solutions = self.engine.ask()
-        candidates = np.array(self._solutions)
-        return candidates if self.box is None else self.box.reflect(candidates)
+    def _ask(self, engine: Any) -> Any:
+        return engine.ask()
 
-    def _move(self, losses: Vector) -> Move:
-        if self._engine is None:
-            self._solutions = self.engine.ask()  # after a replay: the candidates that were handed out
-        engine, self._engine = self._engine, None  # if this is interrupted, it is replayed
-        self._told_losses = [*self._told_losses[: self.state.iteration], losses]
-        if np.isnan(losses).all():
-            self._engine = engine
-            return self._unmoved()
-        # PyCMA sees the order of losses only; as ranks, NaN and infinity do no harm.
-        engine.tell(self._solutions, list(centred_ranks(losses)))
-        before = self.state.belief.mean
-        belief = DiagonalGaussian(engine.mean, np.square(engine.result.stds))
-        self._engine = engine
-        return Move(belief, None, float(np.linalg.norm(belief.mean - before)))
+    def _tell(self, engine: Any, solutions: Any, losses: Vector) -> None:
+        engine.tell(solutions, list(losses))
+
+    def _belief(self, engine: Any) -> DiagonalGaussian:
+        return DiagonalGaussian(engine.mean, np.square(engine.result.stds))
 
 
 def CMA(
@@ -149,7 +88,7 @@ def CMA(
         >>> cones.minimize(lambda x: (x**2).sum(), [3.0] * 4, method="cma", rng=0, ftarget=1e-6).success
         True
     """
-    cma = import_cma()
+    cma = import_package("cma", "CMA")
     mean = check_vector("x0", x0)
     box = box_from(bounds, mean)
     deviations = initial_deviations(mean.size, sigma0, box)
@@ -169,21 +108,10 @@ def CMA(
     start = DiagonalGaussian(mean, deviations**2)
     return CMAStrategy(
         method="CMA",
-        state=State(start),
+        state=State(start, popsize=known["popsize"]),
         box=box,
         criteria=criteria_from(mean.size, known["popsize"], limits),
         start=start,
         options=known,
         seed=seed_from(rng),
     )
-
-
-def import_cma() -> Any:
-    if importlib.util.find_spec("cma") is None:
-        raise MissingExtraError(
-            "method: CMA needs the package cma, which is not installed; run: pip install 'cones[cma]'"
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without matplotlib it says so
-        import cma
-    return cma

@@ -57,6 +57,11 @@ class Belief(ABC):
     def dim(self) -> int:
         return self.mean.size
 
+    @property
+    @abstractmethod
+    def covariance_freedom(self) -> int:
+        """How many numbers the covariance can vary in."""
+
     def candidates(self, noise: Matrix) -> Matrix:
         """Candidates mean + L z, one per row z of `noise`."""
         return self.mean + self.displacements(noise)

@@ -58,6 +58,10 @@ class DiagonalGaussian(Belief):
         self.mean.flags.writeable = self.deviation.flags.writeable = False
 
     @property
+    def covariance_freedom(self) -> int:
+        return self.dim
+
+    @property
     def variance(self) -> Vector:
         return np.square(self.deviation)
 

@@ -74,6 +74,10 @@ class FullGaussian(Belief):
         return f"FullGaussian(dim={self.dim}, spread={self.spread():.3g})"
 
     @property
+    def covariance_freedom(self) -> int:
+        return self.dim * (self.dim + 1) // 2
+
+    @property
     def covariance(self) -> Matrix:
         return np.asarray(self.factor @ self.factor.T)
 
@@ -121,9 +125,13 @@ class FullGaussian(Belief):
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
         basis, factor, inverse = log_ratio.basis, self.factor, self._inverse_transpose
         if basis is not None and basis.shape[0] == basis.shape[1]:
-            # L Q exp(S/2) is as good a factor as L Q exp(S/2) Q^T, and exact for any size of S.
             growth = np.exp(0.5 * np.clip(log_ratio.values, -LARGEST_LOG, LARGEST_LOG))
-            return self._trusted(self.mean + shift, (factor @ basis) * growth, (inverse @ basis) / growth)
+            factor, inverse = (factor @ basis) * growth, (inverse @ basis) / growth
+            # The frame keeps its axes, so that directions of different iterations can be compared; after a change of
+            # any size it need not, as L Q exp(S/2) is as good a factor as L Q exp(S/2) Q^T, and exact.
+            if np.abs(log_ratio.values).max() <= LARGEST_LOW_RANK_LOG:
+                factor, inverse = factor @ basis.T, inverse @ basis.T
+            return self._trusted(self.mean + shift, factor, inverse)
         # M + M V (exp(S/2) - 1) V^T loses the digits of eigenvalues that shrink too much at once.
         logs = log_ratio.map(lambda values: np.clip(values, -LARGEST_LOW_RANK_LOG, LARGEST_LOW_RANK_LOG))
         factor = logs.map(lambda values: np.exp(0.5 * values)).right_multiply(factor)

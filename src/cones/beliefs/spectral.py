@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from cones.tiles import inner
 from cones.types import Matrix, Vector
 
 __all__ = ["Spectral"]
@@ -46,6 +48,17 @@ class Spectral:
             return Spectral(eigenvalues)
         n, rank = self.basis.shape
         return Spectral(eigenvalues[:rank], self.basis, float(eigenvalues[rank]) if rank < n else 0.0)
+
+    def trace(self) -> float:
+        return float(np.sum(self.values, dtype=np.float64)) + self._left() * self.rest
+
+    def norm(self) -> float:
+        """The Frobenius norm."""
+        return math.sqrt(inner(self.values, self.values) + self._left() * self.rest**2)
+
+    def _left(self) -> int:
+        """Dimensions that the basis does not span."""
+        return 0 if self.basis is None else self.basis.shape[0] - self.basis.shape[1]
 
     def dense(self) -> Matrix:
         if self.basis is None:

@@ -17,9 +17,10 @@ from cones.experiments.records import Folder
 from cones.experiments.report import write_report
 from cones.experiments.runner import never, run_experiment
 from cones.experiments.session import Session
-from cones.experiments.spec import AnyRun, Experiment, read_experiment
+from cones.experiments.spec import AnyRun, Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import PAPER_MINUTES, end_table
+from cones.experiments.toml import read_experiment
 from cones.rl.run import Pause
 
 __all__ = ["add_to"]
@@ -47,7 +48,7 @@ an experiment file:
 """
 
 REPRODUCE = """\
-Reproduce the paper's experiments.
+Reproduce the paper's experiments, and those on adaptive radii.
 
 functions: its section 7.1. Sphere, Rosenbrock, Rastrigin and Lunacek in 5000 dimensions with ES, NES, CMA and CoNES.
   --quick      3 seeds, 30 000 evaluations, CMA in a reduced budget: a few minutes on 2 cores (default)
@@ -58,6 +59,15 @@ rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NE
   --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days; do it in pieces with --env,
                --methods, --seeds and --timesteps
   --sweep      CoNES with the radii that the paper has tried, 3 seeds
+  --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 3 seeds
+
+adaptive: beyond the paper. Adaptive radii against the paper's setting, NES, ES, PyCMA's diagonal mode and SepCMA of
+the package cmaes, on eight functions.
+  --quick      200 dimensions, one seed: a minute (default)
+  --full       5000 and 1000 dimensions, 5 seeds: an hour or two
+
+robustness: adaptive radii with initial spreads that are wrong by ten, and with noisy losses.
+  --full       1000 dimensions, 5 seeds
 
 The same command goes on where it was stopped.
 """
@@ -81,15 +91,16 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     again = commands.add_parser(
         "reproduce",
         parents=[common],
-        help="reproduce the paper's experiments",
+        help="reproduce the paper's experiments, and those on adaptive radii",
         description=REPRODUCE,
         formatter_class=raw,
     )
-    again.add_argument("what", choices=["functions", "rl"], help="which of the paper's experiments")
+    again.add_argument("what", choices=["functions", "rl", "adaptive", "robustness"], help="which experiment")
     size = again.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="the short form (default)")
     size.add_argument("--full", action="store_true", help="the paper's protocol")
     size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper has tried")
+    size.add_argument("--adaptive", action="store_true", help="rl: adaptive radii")
     again.add_argument("--env", metavar="A,B", help="rl: only these tasks, for now")
     again.add_argument("--timesteps", metavar="T", type=float, help="rl: leave each run at T timesteps, for now")
     again.add_argument(
@@ -116,10 +127,13 @@ def run_file(options: argparse.Namespace) -> int:
 def reproduce(options: argparse.Namespace) -> int:
     on_tasks = options.what == "rl"
     if not on_tasks:
-        for name in ("sweep", "env", "timesteps", "until_target"):
+        for name in ("sweep", "adaptive", "env", "timesteps", "until_target"):
             if getattr(options, name):
                 raise InputError(f"--{name.replace('_', '-')}: expected with `cones reproduce rl` only")
-    name = options.what + ("" if options.full else "-sweep" if options.sweep else "-quick")
+    if options.what == "robustness" and not options.full:
+        raise InputError("robustness: expected with --full; there is no short form")
+    forms = {"": options.full, "-sweep": options.sweep, "-adaptive": options.adaptive}
+    name = options.what + next((form for form, chosen in forms.items() if chosen), "-quick")
     with as_file(files("cones.experiments").joinpath(f"declared/{name}.toml")) as path:
         experiment = read_experiment(path)
     only = _only(experiment, options)

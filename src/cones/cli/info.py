@@ -26,6 +26,7 @@ EXTRAS = {
     "scs": ("cvxpy", "another free cone solver"),
     "mosek": ("mosek", "the cone solver of the paper"),
     "cma": ("cma", 'CMA-ES (method "cma")'),
+    "cmaes": ("cma", 'separable CMA-ES (method "sepcma")'),
     "matplotlib": ("experiments", "figures"),
     "gymnasium": ("rl", "environments to train policies on"),
     "mujoco": ("rl", "the paper's tasks; 3.3.0 is the fastest on them"),

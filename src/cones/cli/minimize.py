@@ -19,6 +19,7 @@ from scipy.optimize import OptimizeResult
 import cones
 from cones.checks import check_integer, check_positive, check_vector
 from cones.cli.command import CommandObjective
+from cones.cli.flags import RADIUS_HELP, radius
 from cones.errors import InputError
 from cones.experiments.records import rounded
 from cones.methods import METHODS
@@ -27,6 +28,9 @@ from cones.threads import core_count
 from cones.types import Vector
 
 __all__ = ["add_to"]
+
+# Flags that are for the methods of this library.
+NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts")
 
 DESCRIPTION = """\
 Minimise a Python function, or what a program prints.
@@ -77,14 +81,22 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     how.add_argument("--method", choices=list(METHODS), help="default: cones")
     how.add_argument(
-        "--popsize", metavar="N", type=int, help="candidates per iteration (default 100; CMA: 4 + 3 log n)"
+        "--popsize",
+        metavar="N",
+        type=int,
+        help="candidates per iteration (default 4 + 3 sqrt(n), at most 100; CMA: 4 + 3 log n; others: 100)",
     )
-    how.add_argument("--radius", metavar="R", type=float, help="of the KL ball (default sqrt(2 n))")
+    how.add_argument("--radius", metavar="R", type=radius, help=RADIUS_HELP)
     how.add_argument("--learning-rate", metavar="R", type=float, help="of Adam, for the mean (default 0.1)")
     how.add_argument("--variance-learning-rate", metavar="R", type=float, help="of Adam, for the log-variance")
-    how.add_argument("--belief", choices=["diagonal", "full"], help="covariance (default diagonal)")
-    how.add_argument("--shaping", choices=list(SHAPINGS), help="default centred_ranks")
-    how.add_argument("--independent", action="store_true", help="independent candidates instead of antithetic pairs")
+    how.add_argument(
+        "--belief", choices=["diagonal", "full"], help="covariance (default full up to 10 dimensions, then diagonal)"
+    )
+    how.add_argument("--shaping", choices=list(SHAPINGS), help="default normal_scores; with a radius centred_ranks")
+    how.add_argument("--independent", action="store_true", help="independent candidates, never antithetic pairs")
+    how.add_argument(
+        "--restarts", metavar="K", type=int, help="start anew so often, with twice the candidates, when a descent ends"
+    )
     how.add_argument("--seed", metavar="K", type=int, help="makes the run repeatable")
     how.add_argument(
         "--workers",
@@ -186,7 +198,8 @@ def _check_resumed(options: argparse.Namespace) -> None:
 def _check_method(options: argparse.Namespace) -> None:
     """Flags that the method does not have."""
     lacks = {
-        "cma": ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent"),
+        "cma": NOT_OF_PEERS,
+        "sepcma": NOT_OF_PEERS,
         "es": ("radius",),
         "nes": ("radius",),
     }
@@ -209,6 +222,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         "radius": options.radius,
         "belief": options.belief,
         "shaping": options.shaping,
+        "restarts": options.restarts,
         "sigma0": options.sigma0,
         "checkpoint_every": options.checkpoint_every,
         "antithetic": False if options.independent else None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cones.checks import check_integer
+from cones.cli.flags import RADIUS_HELP, radius
 from cones.display import ProgressLine, duration
 from cones.methods import METHODS
 from cones.rl.api import Trained, evaluate, go_on, kept_run, load_policy, new_run
@@ -44,7 +45,7 @@ METHOD_SETTINGS = (
     ("popsize", int, "N", "candidates per iteration (default 40; CMA: 4 + 3 log n)"),
     ("learning_rate", float, "R", "of Adam, for the mean"),
     ("variance_learning_rate", float, "R", "of Adam, for the log-variance"),
-    ("radius", float, "R", "of the KL ball (CoNES)"),
+    ("radius", radius, "R", RADIUS_HELP),
 )
 TASK_SETTINGS = (
     ("sigma", float, "S", "initial standard deviation of the weights"),

@@ -30,7 +30,7 @@ fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl
 __all__ = ["Folder", "Named", "Record", "environment", "read_record", "rounded", "write_atomically"]
 
 FORMAT, VERSION = "cones record", 1
-PACKAGES = ("numpy", "scipy", "cma", "gymnasium", "mujoco", "numba")
+PACKAGES = ("numpy", "scipy", "cma", "cmaes", "gymnasium", "mujoco", "numba")
 
 
 class Named(Protocol):

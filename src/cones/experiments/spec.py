@@ -1,63 +1,24 @@
-"""What an experiment is: problems, methods, seeds and budgets, read from TOML.
-
-name = "functions"
-seeds = 10                    # seeds 0 to 9
-maxfev = 100_000              # evaluations per run
-start = { mean = 0.0, sigma = 1.0 }
-
-[[problems]]
-problem = "sphere"            # see `cones problems`
-dim = 5000                    # optional: shift, rotation (a seed), noise
-
-[[methods]]
-method = "cones"              # see `cones methods`
-popsize = 100                 # optional: label, seeds, maxfev, note, and the method's own settings
-radius = 100.0
-
-Instead of problems an experiment may have tasks, on which policies are trained:
-
-[[tasks]]
-task = "Swimmer-v4"           # any gymnasium id; optional: hidden, sigma, episodes, target, ...
-timesteps = 3_000_000
-"""
+"""What an experiment is: every method on every problem, or task, with every seed."""
 
 from __future__ import annotations
 
 import json
-import re
-import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cones.checks import check_integer, check_number, check_one_of, check_positive
-from cones.errors import InputError
-from cones.methods import METHODS
-from cones.optimizers import SGD, Adam
-from cones.problems import PROBLEMS, Problem, problem_from
-from cones.rl.run import TASK_KEYS, TaskSpec, TrainingRun, file_name, task_from
+from cones.experiments.method import MethodSpec, file_name
+from cones.problems import Problem, problem_from
+from cones.rl.run import TaskSpec, TrainingRun
 from cones.strategy import Strategy
-from cones.types import Vector
 
 if TYPE_CHECKING:
     from cones.experiments.session import Session
 
-__all__ = ["AnyRun", "Experiment", "MethodSpec", "ProblemSpec", "Run", "experiment_from", "read_experiment"]
-
-RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
-OF_ALL = ("popsize", "xtol", "ftol", "stagnation", "ftarget", "maxtime")
-OF_PIPELINE = ("belief", "antithetic", "dtype", "noise_table", "chunked", "shaping", *RATES)
-SETTINGS = {
-    "es": (*OF_ALL, *OF_PIPELINE),
-    "nes": (*OF_ALL, *OF_PIPELINE),
-    "cones": (*OF_ALL, *OF_PIPELINE, "radius", "solver"),
-    "cma": (*OF_ALL, "diagonal", "options"),
-}
+__all__ = ["AnyRun", "Experiment", "ProblemSpec", "Run"]
 
 
 @dataclass(frozen=True)
@@ -69,9 +30,23 @@ class ProblemSpec:
     shift: float | None = None
     rotation: int | None = None
     noise: float | None = None
+    relative_noise: float | None = None
+    sigma: float | None = None  # of the start, instead of the experiment's
 
     def make(self) -> Problem:
-        return problem_from(self.problem, self.dim, shift=self.shift, rotation=self.rotation, noise=self.noise)
+        return problem_from(
+            self.problem,
+            self.dim,
+            shift=self.shift,
+            rotation=self.rotation,
+            noise=self.noise,
+            relative_noise=self.relative_noise,
+        )
+
+    def specification(self) -> dict[str, Any]:
+        """Without what is not given, apart from the oldest keys, which every record has."""
+        always = ("problem", "dim", "shift", "rotation", "noise")
+        return {name: value for name, value in asdict(self).items() if name in always or value is not None}
 
     @property
     def label(self) -> str:
@@ -80,35 +55,9 @@ class ProblemSpec:
         words += [f"+{self.shift:g}"] if self.shift is not None else []
         words += [f"rotated {self.rotation}"] if self.rotation is not None else []
         words += [f"noise {self.noise:g}"] if self.noise is not None else []
+        words += [f"noise {100 * self.relative_noise:g}%"] if self.relative_noise is not None else []
+        words += [f"sigma {self.sigma:g}"] if self.sigma is not None else []
         return f"{' '.join(words)}, {self.dim}-D"
-
-
-@dataclass(frozen=True)
-class MethodSpec:
-    """A method with its settings, its seeds and its budget."""
-
-    label: str
-    method: str
-    seeds: tuple[int, ...]
-    maxfev: int | None  # None on tasks, whose budget is in timesteps
-    settings: dict[str, Any] = field(default_factory=dict)
-    note: str = ""
-
-    def strategy(
-        self, start: Vector, sigma: float, seed: int, all_settings: Mapping[str, Any] | None = None, **limits: Any
-    ) -> Strategy:
-        """The strategy with the method's settings, or with `all_settings` instead of them."""
-        chosen = self.settings if all_settings is None else all_settings
-        settings = {name: value for name, value in chosen.items() if name not in RATES}
-        rates = {name: value for name, value in chosen.items() if name in RATES}
-        if rates:
-            kind = check_one_of("optimizer", rates.pop("optimizer", "adam"), ("adam", "sgd"))
-            if kind == "adam" and "momentum" in rates:
-                raise InputError('momentum: expected with optimizer = "sgd" only')
-            settings["optimizer"] = (SGD if kind == "sgd" else Adam)(**rates)
-        # An experiment runs for its budget; tolerances end it only where it asks for them.
-        settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
-        return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **limits, **settings)
 
 
 @dataclass(frozen=True)
@@ -131,7 +80,7 @@ class Run:
 
     def specification(self) -> dict[str, Any]:
         return {
-            "problem": asdict(self.problem),
+            "problem": self.problem.specification(),
             "method": self.method.method,
             "label": self.method.label,
             "settings": self.method.settings,
@@ -177,11 +126,11 @@ class Experiment:
             if isinstance(what, TaskSpec):
                 runs.append(TrainingRun(what, method, method.seeds[place]))
             else:
-                runs.append(Run(what, method, method.seeds[place], self.mean, self.sigma))
+                runs.append(Run(what, method, method.seeds[place], self.mean, what.sigma or self.sigma))
         return runs
 
     def specification(self) -> dict[str, Any]:
-        data = json.loads(json.dumps(asdict(self)))
+        data = json.loads(json.dumps({**asdict(self), "problems": [p.specification() for p in self.problems]}))
         # What an experiment on functions and one on tasks do not share.
         for name in ("problems", "mean", "sigma") if self.tasks else ("tasks",):
             del data[name]
@@ -197,178 +146,3 @@ class Experiment:
         )
         parts["methods"] = tuple(MethodSpec(**{**entry, "seeds": tuple(entry["seeds"])}) for entry in parts["methods"])
         return Experiment(**parts)
-
-
-def read_experiment(path: str | Path) -> Experiment:
-    """The experiment of a TOML file."""
-    try:
-        with open(path, "rb") as file:
-            data = tomllib.load(file)
-    except OSError as error:
-        raise InputError(f"{path}: expected an experiment file ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: expected TOML: {error}") from None
-    try:
-        return experiment_from(data)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def experiment_from(data: Mapping[str, Any]) -> Experiment:
-    """The experiment of a parsed TOML file. Every key is checked."""
-    keys = _Keys(data, "", ("name", "title", "seeds", "maxfev", "timesteps", "start", "problems", "tasks", "methods"))
-    seeds = _seeds("seeds", keys.get("seeds", 1))
-    experiment = _on_tasks(keys, seeds) if keys.has("tasks") else _on_functions(keys, seeds)
-    _check_names(experiment)
-    return experiment
-
-
-def _on_functions(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
-    keys.refuse("timesteps", "maxfev, which counts evaluations: `timesteps` is for tasks")
-    maxfev = check_integer("maxfev", keys.need("maxfev"), 1)
-    start = _Keys(keys.get("start", {}), "start.", ("mean", "sigma"))
-    experiment = Experiment(
-        name=_name(keys.need("name")),
-        title=str(keys.get("title", "")),
-        problems=tuple(_problem(entry, f"problems[{i}].") for i, entry in enumerate(_tables(keys, "problems"))),
-        methods=tuple(
-            _method(entry, f"methods[{i}].", seeds, maxfev) for i, entry in enumerate(_tables(keys, "methods"))
-        ),
-        mean=check_number("start.mean", start.get("mean", 0.0)),
-        sigma=check_positive("start.sigma", start.get("sigma", 1.0)),
-    )
-    # Settings that cannot work are found now, not in a worker.
-    for i, problem in enumerate(experiment.problems):
-        try:
-            PROBLEMS[problem.problem](problem.dim)
-        except InputError as error:
-            raise InputError(f"problems[{i}].{error}") from None
-        for j, method in enumerate(experiment.methods):
-            # A full covariance takes long to set up in many dimensions.
-            dim = min(problem.dim, 100) if method.settings.get("belief") == "full" else problem.dim
-            with _errors_of_method(j):
-                method.strategy(np.full(dim, experiment.mean), experiment.sigma, 0)
-    return experiment
-
-
-def _on_tasks(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
-    for name in ("problems", "maxfev", "start"):
-        keys.refuse(name, "tasks alone, each with timesteps and sigma")
-    tasks = []
-    for i, entry in enumerate(_tables(keys, "tasks")):
-        table = _Keys(entry, f"tasks[{i}].", TASK_KEYS)
-        tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
-    experiment = Experiment(
-        name=_name(keys.need("name")),
-        title=str(keys.get("title", "")),
-        problems=(),
-        tasks=tuple(tasks),
-        methods=tuple(
-            _method(entry, f"methods[{i}].", seeds, None) for i, entry in enumerate(_tables(keys, "methods"))
-        ),
-    )
-    for task, (j, method) in product(tasks, enumerate(experiment.methods)):
-        with _errors_of_method(j):
-            method.strategy(np.zeros(10), task.sigma, 0, TrainingRun(task, method, 0).settings, maxiter=task.timesteps)
-    return experiment
-
-
-@contextmanager
-def _errors_of_method(place: int) -> Iterator[None]:
-    try:
-        yield
-    except (InputError, TypeError) as error:
-        raise InputError(f"methods[{place}].{error}") from None
-
-
-def _check_names(experiment: Experiment) -> None:
-    """Every run must have a name of its own: it is the name of its files."""
-    labels = [method.label for method in experiment.methods]
-    if len({label.lower() for label in labels}) < len(labels):
-        raise InputError(f"methods: expected a label for each, got {', '.join(labels)}; give `label` where one repeats")
-    names: dict[str, AnyRun] = {}
-    for run in experiment.runs():
-        other = names.setdefault(run.name, run)
-        if other is not run:
-            raise InputError(
-                f"problems, methods: expected runs with different names, got {run.name!r} for "
-                f"{other.on.label} {other.method.label} and for {run.on.label} {run.method.label}; "
-                "leave one out, or choose labels that differ in letters of a file name"
-            )
-
-
-class _Keys:
-    """A table of which every key must be known."""
-
-    def __init__(self, table: Any, place: str, known: tuple[str, ...]) -> None:
-        if not isinstance(table, Mapping):
-            raise InputError(f"{place.rstrip('.') or 'the file'}: expected a table, got {table!r}")
-        for name in table:
-            if name not in known:
-                raise InputError(f"{place}{name}: unknown key; expected one of {', '.join(known)}")
-        self.table, self._place = table, place
-
-    def has(self, name: str) -> bool:
-        return name in self.table
-
-    def refuse(self, name: str, expected: str) -> None:
-        if name in self.table:
-            raise InputError(f"{self._place}{name}: expected {expected}")
-
-    def get(self, name: str, default: Any) -> Any:
-        return self.table.get(name, default)
-
-    def need(self, name: str) -> Any:
-        if name not in self.table:
-            raise InputError(f"{self._place}{name}: expected this key, and it is missing")
-        return self.table[name]
-
-
-def _tables(keys: _Keys, name: str) -> list[Any]:
-    tables = keys.need(name)
-    if not isinstance(tables, list) or not tables:
-        raise InputError(f"{name}: expected at least one [[{name}]] table")
-    return tables
-
-
-def _problem(table: Any, place: str) -> ProblemSpec:
-    keys = _Keys(table, place, ("problem", "dim", "shift", "rotation", "noise"))
-    shift, rotation, noise = (keys.get(name, None) for name in ("shift", "rotation", "noise"))
-    return ProblemSpec(
-        problem=check_one_of(f"{place}problem", keys.need("problem"), tuple(PROBLEMS)),
-        dim=check_integer(f"{place}dim", keys.need("dim"), 1),
-        shift=None if shift is None else check_number(f"{place}shift", shift),
-        rotation=None if rotation is None else check_integer(f"{place}rotation", rotation, 0),
-        noise=None if noise is None else check_positive(f"{place}noise", noise),
-    )
-
-
-def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | None) -> MethodSpec:
-    known = tuple(table) if isinstance(table, Mapping) else ()
-    name = check_one_of(f"{place}method", _Keys(table, place, known).need("method"), tuple(METHODS))
-    budget = () if maxfev is None else ("maxfev",)
-    keys = _Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
-    labels = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA"}
-    return MethodSpec(
-        label=str(keys.get("label", labels[name])),
-        method=name,
-        seeds=_seeds(f"{place}seeds", keys.get("seeds", list(seeds))),
-        maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
-        settings={key: table[key] for key in SETTINGS[name] if key in table},
-        note=str(keys.get("note", "")),
-    )
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"\w[\w.-]*", value):
-        raise InputError(f"name: expected letters, digits, '.', '-' and '_' to name a folder, got {value!r}")
-    return value
-
-
-def _seeds(name: str, value: Any) -> tuple[int, ...]:
-    if isinstance(value, list):
-        seeds = tuple(check_integer(name, seed, 0) for seed in value)
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise InputError(f"{name}: expected different seeds, at least one, got {value}")
-        return seeds
-    return tuple(range(check_integer(name, value, 1)))

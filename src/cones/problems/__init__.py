@@ -47,7 +47,13 @@ PROBLEMS: dict[str, type[Problem]] = {problem.name: problem for problem in _ALL}
 
 
 def problem_from(
-    name: str, dim: int, *, shift: Any = None, rotation: int | None = None, noise: float | None = None
+    name: str,
+    dim: int,
+    *,
+    shift: Any = None,
+    rotation: int | None = None,
+    noise: float | None = None,
+    relative_noise: float | None = None,
 ) -> Problem:
     """A problem by name, shifted, rotated (by a seed) and noisy as asked.
 
@@ -62,4 +68,6 @@ def problem_from(
         problem = Shifted(problem, shift)
     if noise is not None:
         problem = Noisy(problem, noise)
+    if relative_noise is not None:
+        problem = Noisy(problem, relative_noise, relative=True)
     return problem

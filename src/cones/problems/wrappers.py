@@ -62,16 +62,17 @@ class Rotated(_Wrapper):
 
 
 class Noisy(_Wrapper):
-    """problem(x) plus normal noise of a standard deviation.
+    """problem(x) plus normal noise of a standard deviation; `relative` to that of the losses it is called with.
 
     The noise is a function of the seed and of the candidate's bits: a run can be repeated, resumed and
     spread over machines, and still meets other noise at every candidate.
     """
 
-    def __init__(self, problem: Problem, deviation: float, seed: int = 0) -> None:
-        super().__init__(problem, f" noisy {deviation:g}")
+    def __init__(self, problem: Problem, deviation: float, seed: int = 0, relative: bool = False) -> None:
+        super().__init__(problem, f" noisy {deviation:g}{' relative' if relative else ''}")
         self.deviation = check_positive("deviation", deviation)
         self.seed = check_integer("seed", seed, 0)
+        self.relative = relative
 
     @property
     def optimum(self) -> Vector:
@@ -83,4 +84,5 @@ class Noisy(_Wrapper):
         for index, row in enumerate(X):
             digest = hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16, key=key).digest()
             noise[index] = np.random.default_rng(int.from_bytes(digest, "little")).standard_normal()
-        return self.problem.losses(X) + self.deviation * noise
+        losses = self.problem.losses(X)
+        return losses + self.deviation * (float(np.std(losses)) if self.relative else 1.0) * noise

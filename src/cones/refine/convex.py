@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cones.beliefs.belief import Belief, FrameGradient
 from cones.checks import check_one_of, store
-from cones.refine.refinement import Direction, Refinement
+from cones.refine.refinement import Direction, Radii, Refinement, Situation
 from cones.solvers.step_problem import SOLVERS, check_radius, solve_frame
 
 __all__ = ["Convex"]
@@ -31,6 +31,7 @@ class Convex(Refinement):
 
             check_available(self.solver)  # now, not after the first population was evaluated
 
-    def refine(self, belief: Belief, gradient: FrameGradient) -> Direction:
+    def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
         step = solve_frame(gradient, self.radius, self.solver)
-        return Direction(belief.from_frame(step.mean, out=step.mean), step.log_ratio, step.multiplier, step.gap)
+        radii = Radii(self.radius, self.radius, self.radius)
+        return Direction(belief.from_frame(step.mean, out=step.mean), step.log_ratio, step.multiplier, step.gap, radii)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cones.beliefs.belief import Belief, FrameGradient
-from cones.refine.refinement import Direction, Refinement
+from cones.refine.refinement import Direction, Refinement, Situation
 
 __all__ = ["Natural"]
 
@@ -14,7 +14,7 @@ __all__ = ["Natural"]
 class Natural(Refinement):
     """The exact inverse Fisher information (Wierstra et al., Natural Evolution Strategies, 2014)."""
 
-    def refine(self, belief: Belief, gradient: FrameGradient) -> Direction:
+    def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
         return Direction(
             belief.from_frame(gradient.mean),
             gradient.covariance.map(lambda values: 2.0 * values),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cones.beliefs.belief import Belief, FrameGradient
-from cones.refine.refinement import Direction, Refinement
+from cones.refine.refinement import Direction, Refinement, Situation
 
 __all__ = ["Plain"]
 
@@ -14,5 +14,5 @@ __all__ = ["Plain"]
 class Plain(Refinement):
     """No refinement (Salimans et al., Evolution Strategies as a Scalable Alternative, 2017)."""
 
-    def refine(self, belief: Belief, gradient: FrameGradient) -> Direction:
+    def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
         return Direction(belief.gradient_from_frame(gradient.mean), gradient.covariance)

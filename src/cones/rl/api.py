@@ -60,7 +60,7 @@ def train(
 
     Args:
         task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
-        method: "cones", "es", "nes" or "cma".
+        method: "cones", "es", "nes", "cma" or "sepcma".
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
         seed: makes the run repeatable, whatever the number of threads.
         out: a folder that keeps the run as it goes: checkpoint, record, policy. `resume` goes on from it.
@@ -131,7 +131,7 @@ def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int
 
 def new_run(task: str, method: str, seed: int, timesteps: float | None, settings: dict[str, Any]) -> TrainingRun:
     """The run that keyword arguments describe, checked as the same keys of an experiment file are."""
-    from cones.experiments.spec import experiment_from
+    from cones.experiments.toml import experiment_from
 
     on_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
     rest = {name: value for name, value in settings.items() if name not in TASK_KEYS}

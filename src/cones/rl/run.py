@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from cones.checks import check_integer, check_number, check_positive
 from cones.errors import InputError
+from cones.experiments.method import RATES, MethodSpec, file_name
 from cones.rl.tasks import PAPER
 from cones.strategy import Strategy
 
 if TYPE_CHECKING:
     from cones.experiments.session import Session
-    from cones.experiments.spec import MethodSpec
     from cones.rl.training import Training
 
-__all__ = ["TASK_KEYS", "Pause", "TaskSpec", "TrainingRun", "file_name", "task_from"]
+__all__ = ["TASK_KEYS", "Pause", "TaskSpec", "TrainingRun", "task_from"]
 
 # For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
 OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
@@ -70,11 +69,6 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
     )
 
 
-def file_name(what: str, method: str, seed: int) -> str:
-    """The name of a run's files."""
-    return re.sub(r"[^a-z0-9.+]+", "-", f"{what} {method} seed {seed}".lower()).strip("-")
-
-
 @dataclass(frozen=True)
 class TrainingRun:
     """One method on one task with one seed."""
@@ -94,17 +88,23 @@ class TrainingRun:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The method's settings, with the paper's for this task where none is given; CMA has PyCMA's own."""
-        if self.method.method == "cma":
-            return dict(self.method.settings)
+        """The method's settings, with the paper's for this task where none is given; CMA has PyCMA's own.
+
+        On other tasks than the paper's, CoNES has adaptive radii and no learning rates.
+        """
+        given, method = self.method.settings, self.method.method
+        if method in ("cma", "sepcma"):
+            return dict(given)
         paper = PAPER.get(self.task.task)
-        names = ("popsize", "learning_rate", "variance_learning_rate")
-        defaults = {name: getattr(paper, name) if paper else OTHERS[name] for name in names}
-        if paper and self.method.method == "cones":
+        defaults: dict[str, Any] = {"popsize": paper.popsize if paper else OTHERS["popsize"]}
+        if method == "cones" and not paper and not any(name in given for name in RATES):
+            defaults["radius"] = "adaptive"
+        if method == "cones" and paper:
             defaults["radius"] = paper.radius
-        if "optimizer" in self.method.settings:
-            del defaults["learning_rate"], defaults["variance_learning_rate"]
-        return {**defaults, **self.method.settings}
+        if {**defaults, **given}.get("radius") != "adaptive" and "optimizer" not in given:
+            for name in ("learning_rate", "variance_learning_rate"):
+                defaults[name] = getattr(paper, name) if paper else OTHERS[name]
+        return {**defaults, **given}
 
     def specification(self) -> dict[str, Any]:
         return {

@@ -25,7 +25,6 @@ __all__ = ["TIMESTEPS", "Training", "rollouts_of"]
 
 TIMESTEPS = StopReason("timesteps", "The budget of timesteps is spent.", 1)
 
-NO_LIMIT = 10**15  # of iterations: the budget of timesteps is the one that counts
 # Which episodes a seed is for: those of training, or those of evaluations during it.
 TRAINING, EVALUATION = 0, 1
 
@@ -81,7 +80,7 @@ class Training(Session):
 
     def _start(self) -> Strategy:
         run = self.run
-        return run.method.strategy(np.zeros(self.network.dim), run.task.sigma, run.seed, run.settings, maxiter=NO_LIMIT)
+        return run.method.strategy(np.zeros(self.network.dim), run.task.sigma, run.seed, run.settings, maxiter=math.inf)
 
     def _check(self, strategy: Strategy, extra: dict[str, Any]) -> None:
         kept = extra.get("task")

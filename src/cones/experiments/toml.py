@@ -1,0 +1,222 @@
+"""Experiments read from TOML: problems, methods, seeds and budgets.
+
+name = "functions"
+seeds = 10                    # seeds 0 to 9
+maxfev = 100_000              # evaluations per run
+start = { mean = 0.0, sigma = 1.0 }
+
+[[problems]]
+problem = "sphere"            # see `cones problems`
+dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, sigma
+
+[[methods]]
+method = "cones"              # see `cones methods`
+popsize = 100                 # optional: label, seeds, maxfev, note, and the method's own settings
+radius = 100.0
+
+Instead of problems an experiment may have tasks, on which policies are trained:
+
+[[tasks]]
+task = "Swimmer-v4"           # any gymnasium id; optional: hidden, sigma, episodes, target, ...
+timesteps = 3_000_000
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cones.checks import check_integer, check_number, check_one_of, check_positive
+from cones.errors import InputError
+from cones.experiments.method import LABELS, SETTINGS, MethodSpec
+from cones.experiments.spec import AnyRun, Experiment, ProblemSpec
+from cones.methods import METHODS
+from cones.problems import PROBLEMS
+from cones.rl.run import TASK_KEYS, TrainingRun, task_from
+
+__all__ = ["experiment_from", "read_experiment"]
+
+
+def read_experiment(path: str | Path) -> Experiment:
+    """The experiment of a TOML file."""
+    try:
+        with open(path, "rb") as file:
+            data = tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: expected an experiment file ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: expected TOML: {error}") from None
+    try:
+        return experiment_from(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def experiment_from(data: Mapping[str, Any]) -> Experiment:
+    """The experiment of a parsed TOML file. Every key is checked."""
+    keys = _Keys(data, "", ("name", "title", "seeds", "maxfev", "timesteps", "start", "problems", "tasks", "methods"))
+    seeds = _seeds("seeds", keys.get("seeds", 1))
+    experiment = _on_tasks(keys, seeds) if keys.has("tasks") else _on_functions(keys, seeds)
+    _check_names(experiment)
+    return experiment
+
+
+def _on_functions(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
+    keys.refuse("timesteps", "maxfev, which counts evaluations: `timesteps` is for tasks")
+    maxfev = check_integer("maxfev", keys.need("maxfev"), 1)
+    start = _Keys(keys.get("start", {}), "start.", ("mean", "sigma"))
+    experiment = Experiment(
+        name=_name(keys.need("name")),
+        title=str(keys.get("title", "")),
+        problems=tuple(_problem(entry, f"problems[{i}].") for i, entry in enumerate(_tables(keys, "problems"))),
+        methods=tuple(
+            _method(entry, f"methods[{i}].", seeds, maxfev) for i, entry in enumerate(_tables(keys, "methods"))
+        ),
+        mean=check_number("start.mean", start.get("mean", 0.0)),
+        sigma=check_positive("start.sigma", start.get("sigma", 1.0)),
+    )
+    # Settings that cannot work are found now, not in a worker.
+    for i, problem in enumerate(experiment.problems):
+        try:
+            PROBLEMS[problem.problem](problem.dim)
+        except InputError as error:
+            raise InputError(f"problems[{i}].{error}") from None
+        for j, method in enumerate(experiment.methods):
+            # A full covariance takes long to set up in many dimensions.
+            dim = min(problem.dim, 100) if method.settings.get("belief") == "full" else problem.dim
+            with _errors_of_method(j):
+                method.strategy(np.full(dim, experiment.mean), problem.sigma or experiment.sigma, 0)
+    return experiment
+
+
+def _on_tasks(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
+    for name in ("problems", "maxfev", "start"):
+        keys.refuse(name, "tasks alone, each with timesteps and sigma")
+    tasks = []
+    for i, entry in enumerate(_tables(keys, "tasks")):
+        table = _Keys(entry, f"tasks[{i}].", TASK_KEYS)
+        tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
+    experiment = Experiment(
+        name=_name(keys.need("name")),
+        title=str(keys.get("title", "")),
+        problems=(),
+        tasks=tuple(tasks),
+        methods=tuple(
+            _method(entry, f"methods[{i}].", seeds, None) for i, entry in enumerate(_tables(keys, "methods"))
+        ),
+    )
+    for task, (j, method) in product(tasks, enumerate(experiment.methods)):
+        with _errors_of_method(j):
+            method.strategy(np.zeros(10), task.sigma, 0, TrainingRun(task, method, 0).settings, maxiter=task.timesteps)
+    return experiment
+
+
+@contextmanager
+def _errors_of_method(place: int) -> Iterator[None]:
+    try:
+        yield
+    except (InputError, TypeError) as error:
+        raise InputError(f"methods[{place}].{error}") from None
+
+
+def _check_names(experiment: Experiment) -> None:
+    """Every run must have a name of its own: it is the name of its files."""
+    labels = [method.label for method in experiment.methods]
+    if len({label.lower() for label in labels}) < len(labels):
+        raise InputError(f"methods: expected a label for each, got {', '.join(labels)}; give `label` where one repeats")
+    names: dict[str, AnyRun] = {}
+    for run in experiment.runs():
+        other = names.setdefault(run.name, run)
+        if other is not run:
+            raise InputError(
+                f"problems, methods: expected runs with different names, got {run.name!r} for "
+                f"{other.on.label} {other.method.label} and for {run.on.label} {run.method.label}; "
+                "leave one out, or choose labels that differ in letters of a file name"
+            )
+
+
+class _Keys:
+    """A table of which every key must be known."""
+
+    def __init__(self, table: Any, place: str, known: tuple[str, ...]) -> None:
+        if not isinstance(table, Mapping):
+            raise InputError(f"{place.rstrip('.') or 'the file'}: expected a table, got {table!r}")
+        for name in table:
+            if name not in known:
+                raise InputError(f"{place}{name}: unknown key; expected one of {', '.join(known)}")
+        self.table, self._place = table, place
+
+    def has(self, name: str) -> bool:
+        return name in self.table
+
+    def refuse(self, name: str, expected: str) -> None:
+        if name in self.table:
+            raise InputError(f"{self._place}{name}: expected {expected}")
+
+    def get(self, name: str, default: Any) -> Any:
+        return self.table.get(name, default)
+
+    def need(self, name: str) -> Any:
+        if name not in self.table:
+            raise InputError(f"{self._place}{name}: expected this key, and it is missing")
+        return self.table[name]
+
+
+def _tables(keys: _Keys, name: str) -> list[Any]:
+    tables = keys.need(name)
+    if not isinstance(tables, list) or not tables:
+        raise InputError(f"{name}: expected at least one [[{name}]] table")
+    return tables
+
+
+def _problem(table: Any, place: str) -> ProblemSpec:
+    keys = _Keys(table, place, ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "sigma"))
+    shift, rotation = keys.get("shift", None), keys.get("rotation", None)
+    return ProblemSpec(
+        problem=check_one_of(f"{place}problem", keys.need("problem"), tuple(PROBLEMS)),
+        dim=check_integer(f"{place}dim", keys.need("dim"), 1),
+        shift=None if shift is None else check_number(f"{place}shift", shift),
+        rotation=None if rotation is None else check_integer(f"{place}rotation", rotation, 0),
+        **{
+            name: check_positive(f"{place}{name}", keys.need(name))
+            for name in ("noise", "relative_noise", "sigma")
+            if keys.has(name)
+        },
+    )
+
+
+def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | None) -> MethodSpec:
+    known = tuple(table) if isinstance(table, Mapping) else ()
+    name = check_one_of(f"{place}method", _Keys(table, place, known).need("method"), tuple(METHODS))
+    budget = () if maxfev is None else ("maxfev",)
+    keys = _Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
+    return MethodSpec(
+        label=str(keys.get("label", LABELS[name])),
+        method=name,
+        seeds=_seeds(f"{place}seeds", keys.get("seeds", list(seeds))),
+        maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
+        settings={key: table[key] for key in SETTINGS[name] if key in table},
+        note=str(keys.get("note", "")),
+    )
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"\w[\w.-]*", value):
+        raise InputError(f"name: expected letters, digits, '.', '-' and '_' to name a folder, got {value!r}")
+    return value
+
+
+def _seeds(name: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, list):
+        seeds = tuple(check_integer(name, seed, 0) for seed in value)
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise InputError(f"{name}: expected different seeds, at least one, got {value}")
+        return seeds
+    return tuple(range(check_integer(name, value, 1)))

@@ -1,0 +1,62 @@
+r"""The radius of the scale's ball by what the estimate says, against how far the mean still travels.
+
+Let s be the trace of B in units of its noise, m the length of the mean's step in the frame, sigma the spread and r the
+root mean square distance per coordinate that is left. On a quadratic with noise or ripples of total variance V, with
+the mean's radius in equilibrium,
+
+    m = (r / sigma) sqrt(N / 2) * sqrt(4 n sigma^2 r^2 / V)        s = sqrt(N) * sqrt(2 n sigma^4 / V)
+
+so that s / m = sigma^2 / r^2: V, which is not known, cancels. Shrinking the spread only as far as s exceeds theta m
+therefore holds sigma at sqrt(theta) times the distance, whatever the noise:
+
+    s_bar <- s_bar + max(0.1, K) (s - s_bar)
+    log sigma <- log sigma - K / sqrt(N) * sign(s_bar) max(0, |s_bar| - theta m)
+
+A mean that travels far holds the spread; a mean that has arrived, or that cannot move, releases it. Below the threshold
+nothing happens, so that losses that are pure noise do not move the spread.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cones.radius.control import Radius, RadiusControl, Signal
+
+__all__ = ["SignalRatio"]
+
+# theta: a spread near the distance keeps ripples smoothed. With a budget, it falls from the first to the last over the
+# first part of it, so that the rest suffices to settle in the basin that was found.
+THETA, THETA_AT_LAST, PART = 0.7, 0.05, 0.6
+THETA_WITHOUT_BUDGET = 0.3
+# K, the rate at full signal: N / n, twice what the mean can contract by; with fewer evaluations than this many per
+# dimension, so much more that the spread can follow in time.
+EVALUATIONS_PER_DIMENSION = 100
+LARGEST_RATE = 0.6
+LARGEST_CHANGE = 0.3  # of log sigma in an iteration
+
+
+@dataclass(frozen=True)
+class SignalRatio(RadiusControl[float]):
+    """Holds the spread at a share of the distance that the mean has to go."""
+
+    def start(self, signal: Signal) -> float:
+        return 0.0
+
+    def radius(self, memory: float, signal: Signal) -> tuple[Radius, float]:
+        rate, theta = self._rate(signal), self._theta(signal)
+        last = float(signal.estimate[0]) / signal.noise if signal.noise else 0.0  # all losses tied
+        strength = memory + max(0.1, rate) * (last - memory)
+        drive = max(0.0, abs(strength) - theta * signal.travel)
+        change = min(rate / math.sqrt(signal.popsize) * drive, LARGEST_CHANGE)
+        agrees = math.copysign(1.0, strength) * math.copysign(1.0, last)
+        return Radius(agrees * change * math.sqrt(signal.dim)), strength
+
+    def _rate(self, signal: Signal) -> float:
+        per_evaluation = max(1.0 / signal.dim, EVALUATIONS_PER_DIMENSION / signal.budget)
+        return min(LARGEST_RATE, signal.popsize * per_evaluation)
+
+    def _theta(self, signal: Signal) -> float:
+        if math.isinf(signal.budget):
+            return THETA_WITHOUT_BUDGET
+        return max(THETA_AT_LAST, THETA * (1.0 - signal.spent / (PART * signal.budget)))

@@ -1,0 +1,66 @@
+"""What every radius control must do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cones.radius import Fixed, PathLength, RadiusControl, Signal, SignalRatio
+
+CONTROLS = [Fixed(0.5), PathLength(), PathLength(0.05, gain=0.5, relative=True, largest=1.0), SignalRatio()]
+
+
+def signal_of(estimate: np.ndarray, popsize: int = 10, scale: float = 1.0, **known: float) -> Signal:
+    dim = 100
+    return Signal(
+        scale * estimate,
+        scale * float(np.linalg.norm(estimate)),
+        scale * math.sqrt(dim / popsize),
+        estimate.size,
+        dim,
+        popsize,
+        **{"travel": 1.0, **known},
+    )
+
+
+def estimates(control: RadiusControl, seed: int, count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return list(rng.standard_normal((count, 1 if isinstance(control, SignalRatio) else 50)))
+
+
+def radii(control: RadiusControl, signals: list[Signal]) -> list[float]:
+    memory, found = control.start(signals[0]), []
+    for signal in signals:
+        radius, memory = control.radius(memory, signal)
+        found.append(radius.radius)
+    return found
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=str)
+@given(seed=st.integers(0, 2**32), scale=st.sampled_from([1e-12, 1.0, 1e12]))
+@settings(max_examples=20, deadline=None)
+def test_radii_are_finite_and_do_not_depend_on_units(control: RadiusControl, seed: int, scale: float) -> None:
+    vectors = estimates(control, seed, 30)
+    plain = radii(control, [signal_of(v) for v in vectors])
+    assert np.isfinite(plain).all()
+    np.testing.assert_allclose(radii(control, [signal_of(v, scale=scale) for v in vectors]), plain, rtol=1e-9)
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=str)
+def test_a_call_changes_nothing_but_what_it_returns(control: RadiusControl) -> None:
+    first, second = (signal_of(v) for v in estimates(control, 1, 2))
+    _, memory = control.radius(control.start(first), first)
+    before = repr(memory)
+    one, other = control.radius(memory, second), control.radius(memory, second)
+    assert one[0] == other[0]
+    assert repr(memory) == before
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=str)
+def test_no_estimate_is_no_error(control: RadiusControl) -> None:
+    nothing = signal_of(np.zeros_like(estimates(control, 0, 1)[0]), scale=0.0)
+    assert np.isfinite(radii(control, [nothing] * 3)).all()
