@@ -23,7 +23,7 @@ def valley(X: Any) -> Any:
 
 
 def journey(iterations: int = 160) -> list[Any]:
-    """The beliefs of a run from (-1.4, 0.2)."""
+    """The beliefs of a run from (-1.4, 0.2) by the paper's method."""
     es = cones.CoNES(
         cones.FullGaussian([-1.4, 0.2], 0.16 * np.eye(2)), popsize=40, rng=2, optimizer=cones.Adam(0.06, 0.05)
     )
