@@ -1,4 +1,5 @@
-# make test       format check, lint, type check, all tests
+# make test       format check, lint, type check, all tests, those of the documentation among them
+# make docs       the documentation, as a site; a warning is an error, nothing is fetched
 # make reproduce  the paper's experiments in a short form
 # make benchmark  the speed claims, as ratios measured in one run
 # Each creates .venv and installs what it needs. PYTHON=python3.12 chooses an interpreter for .venv.
@@ -7,13 +8,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: test reproduce benchmark format clean
+.PHONY: test docs reproduce benchmark format clean
 
 test: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "the documentation is in docs/_build/html/index.html"
 
 reproduce: $(VENV)/.installed
 	$(BIN)/cones reproduce functions --quick
@@ -33,4 +38,4 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/_build docs/_generated

@@ -9,6 +9,7 @@ from cones.methods import ES, NES, CoNES
 from cones.minimize import minimize, resume, scipy_method
 from cones.noise import Population
 from cones.optimizers import SGD, Adam, Direct
+from cones.plots import plot
 from cones.refine import Balls
 from cones.solvers import Step, StepStatus, solve_step
 from cones.stopping import StopReason
@@ -43,6 +44,7 @@ __all__ = [
     "__version__",
     "load",
     "minimize",
+    "plot",
     "radius",
     "resume",
     "scipy_method",

@@ -21,6 +21,7 @@ from cones.checks import check_integer, check_positive, check_vector
 from cones.cli.command import CommandObjective
 from cones.cli.flags import RADIUS_HELP, radius
 from cones.errors import InputError
+from cones.experiments.records import rounded
 from cones.methods import METHODS
 from cones.shaping import SHAPINGS
 from cones.threads import core_count
@@ -43,8 +44,9 @@ Minimise a Python function, or what a program prints.
       A candidate whose program fails, prints no number or takes longer than --timeout counts as NaN,
       which ranks worst; failures are counted and shown. When all candidates fail, the run stops.
 
-The result is written as JSON to standard output, or to --out. Progress goes to standard error. With
---checkpoint FILE a run that was killed goes on with the same command and --resume.
+The result is written as JSON to standard output, or, with the history of the run, to --out; `cones plot` draws
+it. Progress goes to standard error. With --checkpoint FILE a run that was killed goes on with the same command
+and --resume.
 """
 
 
@@ -137,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
     text = json.dumps(report, indent=2) + "\n"
     try:
         if options.out:
-            Path(options.out).write_text(text)
+            Path(options.out).write_text(_with_history(text, result))
         else:
             sys.stdout.write(text)
     except OSError as error:
@@ -161,6 +163,13 @@ def run(options: argparse.Namespace) -> int:
         print(f"cones: {result.message}", file=sys.stderr)
         return 1
     return 0
+
+
+def _with_history(text: str, result: OptimizeResult) -> str:
+    """The report with a line per column of the history, as `cones plot` reads it."""
+    columns = {name: [rounded(value) for value in column] for name, column in result.history.items()}
+    lines = ",\n".join(f'    "{name}": {json.dumps(column)}' for name, column in columns.items())
+    return text.removesuffix("\n}\n") + ',\n  "history": {\n' + lines + "\n  }\n}\n"
 
 
 def _check_files(options: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,18 @@ from cones.errors import MissingExtraError
 from cones.experiments.summary import Summary
 from cones.types import Vector
 
-__all__ = ["COLOURS", "colour_of", "draw_figures", "figures_of", "wants_log"]
+__all__ = [
+    "COLOURS",
+    "colour_of",
+    "draw_curve",
+    "draw_figures",
+    "figures_of",
+    "new_figure",
+    "plain",
+    "save_figure",
+    "style_axis",
+    "wants_log",
+]
 
 # One colour per method throughout: figures, report, README. Distinguishable with colour-blind eyes
 # and on light and dark ground.
@@ -48,19 +60,13 @@ def wants_log(curves: list[Vector]) -> bool:
 
 def draw_figures(summary: Summary, folder: Path) -> list[Path]:
     """Write loss.png and step.png, or reward.png and population.png, and the same as PDF into a folder."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("figures need matplotlib; run: pip install 'cones[experiments]'")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     problems, methods = summary.problems, summary.methods
     for name, (column, title) in figures_of(summary).items():
         columns = min(4, len(problems))
         rows = -(-len(problems) // columns)
-        figure = Figure(figsize=(3.4 * columns, 2.9 * rows + 0.5), layout="constrained", dpi=160)
-        FigureCanvasAgg(figure)
+        figure = new_figure((3.4 * columns, 2.9 * rows + 0.5))
         axes: Any = figure.subplots(rows, columns, squeeze=False)
         lines: dict[str, Any] = {}
         for axis, problem in zip(axes.flat, problems, strict=False):
@@ -69,17 +75,39 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
             axis.set_visible(False)
         for axis in axes[:, 0]:
             axis.set_ylabel(title)
-        names = [_plain(name) for name in lines]
+        names = [plain(name) for name in lines]
         figure.legend(lines.values(), names, loc="outside lower center", ncols=len(names), frameon=False)
         for ending in ("png", "pdf"):
             path = folder / f"{name}.{ending}"
-            # No date inside: the same records give the same file.
-            figure.savefig(path, metadata={"CreationDate": None} if ending == "pdf" else {"Software": None})
+            save_figure(figure, path)
             written.append(path)
     return written
 
 
-def _plain(text: str) -> str:
+def new_figure(size: tuple[float, float]) -> Any:
+    """An empty figure that needs no screen."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtraError("figures need matplotlib; run: pip install 'cones[experiments]'")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained", dpi=160)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Any, path: str | PathLike[str]) -> None:
+    """Write a figure in the format that the file's name ends with."""
+    # No date inside: the same records give the same file.
+    undated: dict[str, dict[str, None]] = {
+        ".png": {"Software": None},
+        ".pdf": {"CreationDate": None},
+        ".svg": {"Date": None},
+    }
+    figure.savefig(path, metadata=undated.get(Path(path).suffix.lower()))
+
+
+def plain(text: str) -> str:
     """Text in which matplotlib finds no formulas."""
     return text.replace("$", r"\$")
 
@@ -91,17 +119,31 @@ def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list
     if log:
         axis.set_yscale("log")
     for group, x, mean, deviation in curves:
-        colour = colour_of(group.method, methods)
+        lines[group.method] = draw_curve(axis, x, mean, deviation, colour_of(group.method, methods), log)
+    if (target := curves[0][0].target) is not None:
+        axis.axhline(target, color="#888888", linewidth=0.8, linestyle=(0, (6, 4)))
+    style_axis(axis, plain(problem), curves[0][0].axis)
+    return lines
+
+
+def draw_curve(
+    axis: Any, x: Vector, mean: Vector, deviation: Vector | None, colour: str, log: bool, **style: Any
+) -> Any:
+    """A line, in a band of its standard deviation if there is one."""
+    if deviation is not None:
         low = mean - deviation
         if log:
             low = np.maximum(low, 0.1 * mean)  # a band that reaches zero has no place on a logarithmic axis
         axis.fill_between(x, low, mean + deviation, color=colour, alpha=0.2, linewidth=0)
-        (lines[group.method],) = axis.plot(x, mean, color=colour, linewidth=1.4)
-    if (target := curves[0][0].target) is not None:
-        axis.axhline(target, color="#888888", linewidth=0.8, linestyle=(0, (6, 4)))
-    axis.set_title(_plain(problem), fontsize=10)
-    axis.set_xlabel(curves[0][0].axis)
-    axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
+    (line,) = axis.plot(x, mean, color=colour, **{"linewidth": 1.4, **style})
+    return line
+
+
+def style_axis(axis: Any, title: str, xlabel: str) -> None:
+    """What all panels of all figures share."""
+    axis.set_title(title, fontsize=10)
+    axis.set_xlabel(xlabel)
+    if axis.get_xscale() == "linear":
+        axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
     axis.grid(alpha=0.25, linewidth=0.5)
     axis.spines[["top", "right"]].set_visible(False)
-    return lines

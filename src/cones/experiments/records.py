@@ -27,7 +27,7 @@ from cones.types import Vector
 
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
-__all__ = ["Folder", "Named", "Record", "environment"]
+__all__ = ["Folder", "Named", "Record", "environment", "read_record", "rounded", "write_atomically"]
 
 FORMAT, VERSION = "cones record", 1
 PACKAGES = ("numpy", "scipy", "cma", "cmaes", "gymnasium", "mujoco", "numba")
@@ -116,7 +116,7 @@ class Folder:
             "stop": stop,
             "environment": environment(),
             # Seven digits: enough for any curve, and a third of the size.
-            "columns": {name: [_rounded(value) for value in column] for name, column in columns.items()},
+            "columns": {name: [rounded(value) for value in column] for name, column in columns.items()},
         }
         # Without a time stamp inside, equal records are equal files.
         write_atomically(self.record_path(run), gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
@@ -160,7 +160,8 @@ def read_record(path: Path) -> Record:
         raise InputError(f"{path}: not a complete record ({error}); delete it and run again") from None
 
 
-def _rounded(value: float) -> float | int | None:
+def rounded(value: float) -> float | int | None:
+    """A number as records keep it."""
     if not math.isfinite(value):
         return None  # JSON has neither NaN nor infinity
     return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(f"{value:.7g}")

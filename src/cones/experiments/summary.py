@@ -15,7 +15,7 @@ from cones.experiments.spec import Experiment, ProblemSpec
 from cones.rl.run import TaskSpec
 from cones.types import Vector
 
-__all__ = ["Group", "Summary", "summarise"]
+__all__ = ["Group", "Summary", "mean_curve", "measured", "summarise"]
 
 GRID = 400  # places at which curves are compared whose seeds have counted differently
 
@@ -45,17 +45,7 @@ class Group:
         Rows in which the column was not measured are left out. Seeds whose episodes differ in length have
         spent different amounts in the same iteration: their curves are interpolated to common places.
         """
-        lines = [_measured(record.columns[self.axis], record.columns[column]) for record in self.records]
-        length = min(x.size for x, _ in lines)
-        x = lines[0][0][:length]
-        if all(np.array_equal(other[:length], x) for other, _ in lines):
-            values = np.array([y[:length] for _, y in lines])
-        elif length:
-            x = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), GRID)
-            values = np.array([np.interp(x, *line) for line in lines])
-        else:
-            x, values = np.empty(0), np.empty((len(lines), 0))
-        return x, values.mean(axis=0), values.std(axis=0)
+        return mean_curve([measured(record.columns[self.axis], record.columns[column]) for record in self.records])
 
     def at_end(self, column: str) -> tuple[float, float]:
         """Mean and standard deviation over seeds, where all still are."""
@@ -66,7 +56,7 @@ class Group:
         """What was spent when the mean over seeds first reached the target, and when each seed did; NaN for never."""
         x, mean, _ = self.curve(column)
         each = [
-            _crossing(*_measured(record.columns[self.axis], record.columns[column]), self.target)
+            _crossing(*measured(record.columns[self.axis], record.columns[column]), self.target)
             for record in self.records
         ]
         return _crossing(x, mean, self.target), each
@@ -102,9 +92,24 @@ class Group:
         return "; ".join(parts)
 
 
-def _measured(x: Vector, y: Vector) -> tuple[Vector, Vector]:
+def measured(x: Vector, y: Vector) -> tuple[Vector, Vector]:
+    """The part of a curve that is there."""
     kept = np.isfinite(y)
     return x[kept], y[kept]
+
+
+def mean_curve(lines: list[tuple[Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
+    """Common places, and mean and standard deviation of several curves there, as far as all of them go."""
+    length = min(x.size for x, _ in lines)
+    x = lines[0][0][:length]
+    if all(np.array_equal(other[:length], x) for other, _ in lines):
+        values = np.array([y[:length] for _, y in lines])
+    elif length:
+        x = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), GRID)
+        values = np.array([np.interp(x, *line) for line in lines])
+    else:
+        x, values = np.empty(0), np.empty((len(lines), 0))
+    return x, values.mean(axis=0), values.std(axis=0)
 
 
 def _crossing(x: Vector, y: Vector, level: float | None) -> float:

@@ -1,0 +1,154 @@
+"""What can be plotted: anything that a run leaves behind, as columns with one number per iteration, under a label."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cones.errors import InputError
+from cones.strategy import Strategy
+from cones.types import Vector
+
+if TYPE_CHECKING:
+    from cones.experiments.records import Record
+
+__all__ = ["AXES", "Columns", "Group", "columns_from", "curves_of"]
+
+AXES = ("evaluations", "timesteps", "seconds", "iterations")
+
+Columns = dict[str, Vector]
+
+
+@dataclass
+class Group:
+    """Seeds of one thing, drawn as one curve."""
+
+    label: str
+    on: str = ""  # the problem or task, where it is known
+    seeds: list[Columns] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The columns of a run and what they are called by themselves. Those with the same `key` are seeds of one thing."""
+
+    columns: Columns
+    label: str = ""
+    on: str = ""
+    key: str = ""
+
+
+def curves_of(runs: Sequence[Any], labels: Sequence[str] | None) -> list[Group]:
+    """The runs by label, in the order in which labels come first."""
+    if isinstance(labels, str) or (labels is not None and len(labels) != len(runs)):
+        raise InputError(f"labels: expected {len(runs)}, one per run, got {labels!r}")
+    groups: dict[str, Group] = {}
+    for number, run in enumerate(runs, start=1):
+        seeds = run if isinstance(run, (list, tuple)) else [run]
+        if not seeds:
+            raise InputError(f"runs: expected the seeds of run {number}, got none")
+        for found in (one for seed in seeds for one in _found(seed)):
+            if labels is not None:
+                groups.setdefault(str(labels[number - 1]), Group(str(labels[number - 1]))).seeds.append(found.columns)
+                continue
+            key = found.key if seeds is not run and found.key else f"run {number}"
+            groups.setdefault(key, Group(found.label or f"run {number}", found.on)).seeds.append(found.columns)
+    return _named_apart(list(groups.values()))
+
+
+def _named_apart(groups: list[Group]) -> list[Group]:
+    """Labels on the same problem that differ."""
+    seen: dict[tuple[str, str], int] = {}
+    for group in groups:
+        seen[group.on, group.label] = count = seen.get((group.on, group.label), 0) + 1
+        group.label += f" ({count})" if count > 1 else ""
+    return groups
+
+
+def columns_from(history: Mapping[str, Any], name: str) -> Columns:
+    """A history as columns of one length, with `iterations` and, where they can be told, `seconds`."""
+    try:
+        columns = {str(key): np.asarray(column, dtype=np.float64) for key, column in history.items()}
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: expected columns of numbers by name") from None
+    shapes = {column.shape for column in columns.values()}
+    if len(shapes) != 1 or len(shape := next(iter(shapes))) != 1:
+        raise InputError(f"{name}: expected columns of one length, a number per iteration each")
+    if shape[0] == 0:
+        raise InputError(f"{name}: expected at least one iteration, and there is none yet")
+    columns.setdefault("iterations", np.arange(1.0, shape[0] + 1.0))
+    if "seconds" not in columns and {"evaluation_seconds", "optimizer_seconds"} <= columns.keys():
+        columns["seconds"] = np.cumsum(columns["evaluation_seconds"] + columns["optimizer_seconds"])
+    return columns
+
+
+def _found(run: Any) -> list[Found]:
+    if isinstance(run, (str, PathLike)):
+        return _read(Path(run))
+    if isinstance(run, Strategy):
+        return [Found(columns_from(run.history.columns(), "history"), run.method)]
+    history = getattr(run, "history", None)
+    if history is None and isinstance(run, Mapping):
+        history = run.get("history", run)
+    if not isinstance(history, Mapping):
+        raise InputError(
+            f"runs: expected a result, a strategy, a history or a path, got a {type(run).__name__} without history"
+        )
+    return [Found(columns_from(history, "history"))]
+
+
+def _read(path: Path) -> list[Found]:
+    """What a file or a folder holds, by how its name ends."""
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if path.name.endswith(".json.gz"):
+        from cones.experiments.records import read_record
+
+        return [_of_record(read_record(path), path)]
+    if path.suffix == ".json":
+        return [Found(_of_json(path), path.stem)]
+    if path.name.endswith(".policy.npz"):
+        raise InputError(f"{path}: a policy holds no history; name its folder, or the record beside it")
+    from cones.checkpoint import load
+
+    return [Found(columns_from(load(path).history.columns(), str(path)), path.stem)]
+
+
+def _read_folder(path: Path) -> list[Found]:
+    from cones.experiments.records import Folder
+
+    records = Folder(path).records() if (path / "runs").is_dir() else []
+    if not records:
+        raise InputError(f"{path}: expected a folder of `cones run` or `cones train`, and there are no records in it")
+    return [_of_record(record, path) for record in records]
+
+
+def _of_record(record: Record, path: Path) -> Found:
+    from cones.experiments.spec import ProblemSpec
+
+    run = record.run
+    try:
+        on = run["task"]["task"] if "task" in run else ProblemSpec(**run["problem"]).label
+        key = json.dumps({name: value for name, value in run.items() if name != "seed"}, sort_keys=True)
+        return Found(columns_from(record.columns, str(path)), str(run["label"]), on, key)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: expected a record of cones ({error})") from None
+
+
+def _of_json(path: Path) -> Columns:
+    try:
+        data = json.loads(path.read_text())
+        history = data["history"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: expected the JSON that `cones minimize --out` writes, with its history") from None
+    if not isinstance(history, dict):
+        raise InputError(f"{path}: expected a history by column")
+    return columns_from(history, str(path))

@@ -1,0 +1,72 @@
+"""Every block of code in the documentation and the README runs, or is on record as one that cannot."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from blocks import ROOT, RUN, SHOWN, blocks, pages, run_page
+
+# By page: how many blocks are marked as not run here.
+NOT_RUN = {
+    "CONTRIBUTING.md": 1,  # make
+    "README.md": 1,  # pip
+    "docs/experiments.md": 1,  # hours
+    "docs/guide.md": 1,  # needs files of the reader's; the tutorials run the same
+    "docs/rl.md": 2,  # minutes; days
+    "docs/tutorials/first.md": 1,  # pip
+    "docs/tutorials/machines.md": 1,  # a cluster
+    "docs/tutorials/policy.md": 2,  # minutes; OpenGL
+}
+WITH_CODE = [page for page in pages() if any(True for _ in blocks(page))]
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def test_all_blocks_are_of_a_kind_that_is_known() -> None:
+    """A block without a language would be run by nobody."""
+    unknown = [
+        f"{name(block.page)}:{block.line}: {block.language!r}"
+        for page in pages()
+        for block in blocks(page)
+        if block.language not in (*RUN, *SHOWN)
+    ]
+    assert unknown == []
+
+
+def test_all_fences_are_seen() -> None:
+    """What the reader of blocks finds is what a count of fences finds."""
+    for page in pages():
+        opened = sum(line.startswith("```") for line in page.read_text().splitlines()) // 2
+        directives = sum(line.startswith("```{") for line in page.read_text().splitlines())
+        assert len(list(blocks(page))) == opened - directives, name(page)
+
+
+def test_what_does_not_run_is_on_record_with_a_reason() -> None:
+    marked = [block for page in pages() for block in blocks(page) if block.not_run]
+    assert (
+        Counter(name(block.page) for block in marked if not name(block.page).startswith("docs/integrations")) == NOT_RUN
+    )
+    assert all(len(block.not_run) > 4 for block in marked)
+
+
+def test_there_is_something_to_run() -> None:
+    counts = Counter(block.language for page in pages() for block in blocks(page) if not block.not_run)
+    assert counts["python"] > 25
+    assert counts["bash"] > 5
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for module in ("losses", "simulate"):  # of another page
+        sys.modules.pop(module, None)
+    expected = sum(not block.not_run and block.language not in SHOWN for block in blocks(page))
+    assert run_page(page) == expected

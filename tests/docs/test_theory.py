@@ -1,0 +1,161 @@
+"""What each picture of the documentation claims, computed by the code that draws it."""
+
+from __future__ import annotations
+
+import importlib
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+
+import cones
+from cones.beliefs import ENCODINGS
+
+PICTURES = ("step_length", "kl_ball", "angle", "invariance", "cone_time", "what_it_does")
+
+
+def picture(name: str):
+    return importlib.import_module(name)
+
+
+def test_every_script_is_a_picture_that_is_tested() -> None:
+    scripts = {path.stem for path in Path(picture("drawing").__file__).parent.glob("*.py")}
+    assert scripts == {*PICTURES, "drawing"}
+
+
+def test_step_length_the_gradient_is_wrong_for_a_long_step_and_right_for_a_short_one() -> None:
+    shown = picture("step_length")
+    here, downhill = shown.belief_loss(0.0), -np.sign(shown.slope())
+    assert shown.belief_loss(downhill * shown.STEP) > here + 0.5
+    assert shown.belief_loss(-downhill * shown.STEP) < here - 0.5
+    assert shown.belief_loss(downhill * 0.05) < here < shown.belief_loss(-downhill * 0.05)
+
+
+def test_step_length_the_expectation_is_one() -> None:
+    """Quadrature against SciPy's adaptive one, and the slope against a difference."""
+    shown = picture("step_length")
+    for mean in (-1.0, 0.0, 0.7):
+
+        def weighted(x: float, mean: float = mean) -> float:
+            density = np.exp(-0.5 * ((x - mean) / shown.SIGMA) ** 2) / shown.SIGMA / np.sqrt(2.0 * np.pi)
+            return float(shown.candidate_loss(x) * density)
+
+        assert shown.belief_loss(mean) == pytest.approx(quad(weighted, mean - 3.0, mean + 3.0)[0], abs=1e-8)
+        difference = (shown.belief_loss(mean + 1e-5) - shown.belief_loss(mean - 1e-5)) / 2e-5
+        assert shown.slope(mean) == pytest.approx(difference, abs=1e-6)
+
+
+@pytest.mark.parametrize("radius", [0.15, 1.5])
+def test_kl_ball_the_step_is_the_best_point_of_the_ball(radius: float) -> None:
+    """Against SciPy's search over the half-plane."""
+    shown = picture("kl_ball")
+    mean, deviation = shown.step(radius)
+    assert shown.kl(mean, deviation) == pytest.approx(radius**2, rel=1e-9)
+
+    def gain(point: np.ndarray) -> float:
+        return float(point[0] + 0.5 * (point[1] ** 2 - 1.0))
+
+    ball = {"type": "ineq", "fun": lambda point: radius**2 - shown.kl(*point)}
+    found = minimize(lambda point: -gain(point), [0.0, 1.0], constraints=[ball], bounds=[(None, None), (1e-3, None)])
+    np.testing.assert_allclose(found.x, [mean, deviation], atol=1e-3)
+    assert gain(np.array([mean, deviation])) >= gain(found.x) - 1e-6
+
+
+def test_kl_ball_is_an_ellipse_when_small_and_not_when_large() -> None:
+    shown = picture("kl_ball")
+
+    def largest_error(radius: float) -> float:
+        mean, deviation = shown.ellipse(radius)
+        inside = deviation > 0.0
+        return float(np.abs(shown.kl(mean[inside], deviation[inside]) / radius**2 - 1.0).max())
+
+    assert largest_error(1e-3) < 2e-3
+    assert largest_error(shown.SMALL) < 0.15
+    assert largest_error(shown.LARGE) > 0.3
+
+
+def test_kl_ball_leaves_along_the_natural_gradient_and_turns_away() -> None:
+    shown = picture("kl_ball")
+
+    def angle(radius: float) -> float:
+        mean, deviation = shown.step(radius)
+        along = shown.natural_direction()
+        return float(np.degrees(np.arctan2(deviation - 1.0, mean) - np.arctan2(along[1], along[0])))
+
+    assert abs(angle(1e-4)) < 0.01
+    assert 0.0 < angle(shown.SMALL) < 5.0
+    assert angle(shown.LARGE) > 30.0
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_angle_goes_to_zero_in_proportion_to_the_radius(kind: str) -> None:
+    shown = picture("angle")
+    degrees = np.degrees(shown.angles(kind))
+    assert degrees.shape == (shown.SEEDS, shown.RADII.size)
+    small = shown.RADII <= 0.011
+    slopes = np.diff(np.log(degrees[:, small]), axis=1) / np.diff(np.log(shown.RADII[small]))
+    np.testing.assert_allclose(slopes, 1.0, atol=0.05)
+    assert degrees[:, 0].max() < 0.1
+    assert degrees.max() < 90.0  # an ascent direction, however large the ball
+
+
+def test_invariance_give_cones_one_distribution_and_the_natural_gradient_four() -> None:
+    shown = picture("invariance")
+    for one, other in combinations(ENCODINGS, 2):
+        assert shown.by_cones(one).kl(shown.by_cones(other)) < 1e-9
+        assert shown.by_natural_gradient(one).kl(shown.by_natural_gradient(other)) > 1e-3
+        # The steps differ in their second order only: they are the same tangent vector.
+        short = [shown.by_natural_gradient(encoding, rate=1e-3) for encoding in (one, other)]
+        assert short[0].kl(short[1]) < 1e-9
+
+
+def test_invariance_start_from_one_tangent_vector_that_is_the_natural_gradient() -> None:
+    """F^-1 dl/dp of the parameters p, with the Fisher information by differences of the KL divergence."""
+    shown = picture("invariance")
+    for encoding in ("log-variance", "precision"):
+        step = shown.by_natural_gradient(encoding, rate=1e-4)
+        velocity = (step.encode(encoding) - shown.BELIEF.encode(encoding)) / 1e-4
+        held = shown.BELIEF.gradient_to_encoding(shown.GRADIENT, encoding)
+        ahead = cones.FullGaussian.decode(shown.BELIEF.mean, shown.BELIEF.encode(encoding) + 1e-4 * velocity, encoding)
+        # <F v, v> = <dl/dp, v> for v = F^-1 dl/dp, and KL = <F v, v> h^2 / 2.
+        assert 2.0 * ahead.kl(shown.BELIEF) / 1e-8 == pytest.approx(np.sum(held.covariance * velocity), rel=1e-3)
+
+
+def test_cone_time_the_record_says_what_the_picture_shows() -> None:
+    shown = picture("cone_time")
+    for kind, largest, ratio in (("diagonal", 5000, 500), ("full", 40, 5000)):
+        n, dual, cone = shown.times(kind)
+        assert n[-1] == largest
+        assert (cone / dual > 30.0).all()
+        assert cone[-1] / dual[-1] > ratio
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_cone_time_both_solve_the_same_problem(kind: str) -> None:
+    pytest.importorskip("cvxpy")
+    belief, gradient = picture("angle").random_problem(kind, 0)
+    dual, cone = (cones.solve_step(belief, gradient, 1.0, solver) for solver in ("dual", "cvxpy"))
+    assert dual.objective == pytest.approx(cone.objective, rel=1e-5)
+
+
+def test_what_it_does_the_belief_arrives_and_cones_is_ahead() -> None:
+    shown = picture("what_it_does")
+    first, *_, last = shown.journey()
+    assert np.linalg.norm(first.mean - 1.0) > 2.0
+    assert np.linalg.norm(last.mean - 1.0) < 0.15
+    assert last.spread() < 0.2 * first.spread()
+    curves = {method: shown.recorded(method)[1] for method in ("ES", "NES", "CoNES")}
+    assert (curves["CoNES"][20:] < curves["NES"][20:]).all()
+    assert (curves["NES"][200:] < curves["ES"][200:]).all()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_the_same_every_time_and_on_both_grounds(name: str, tmp_path: Path) -> None:
+    shown, drawing = picture(name), picture("drawing")
+    for ground, file in (("light", "a.svg"), ("light", "b.svg"), ("dark", "c.svg")):
+        drawing.write(shown.draw, ground, tmp_path / file)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert drawing.GROUNDS["dark"].ink in (tmp_path / "c.svg").read_text()
