@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import cones
-from cones.cli import experiment, info, minimize, train
+from cones.cli import bench, experiment, info, minimize, train
 from cones.errors import ConesError
 
 __all__ = ["main", "parser"]
@@ -28,6 +28,7 @@ examples:
   cones reproduce functions                        the paper's function experiments, in a short form
   cones run experiment.toml --out DIR              your own comparison, declared in a file
   cones report DIR                                 figures and report of what was recorded
+  cones bench coco --dimensions 20,40              a benchmark of the field, with its own data format
 
 `cones COMMAND --help` explains each command.
 """
@@ -59,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     minimize.add_to(commands, common)
     train.add_to(commands, common)
     experiment.add_to(commands, common)
+    bench.add_to(commands, common)
     info.add_to(commands, common)
     return top
 
