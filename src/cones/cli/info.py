@@ -34,10 +34,18 @@ EXTRAS = {
     "imageio_ffmpeg": ("video", "videos of policies as .mp4"),
     "PIL": ("video", "videos of policies as .gif"),
     "tensorboardX": ("tensorboard", "logs for TensorBoard"),
+    "mlflow": ("mlflow", "runs in MLflow"),
+    "wandb": ("wandb", "runs in Weights & Biases"),
+    "optuna": ("optuna", "a sampler for Optuna"),
+    "torch": ("torch", "modules trained without gradients"),
+    "nevergrad": ("nevergrad", "an optimizer of nevergrad, and its functions as problems"),
+    "cocoex": ("coco", "the benchmarks of COCO (cones bench coco)"),
+    "cocopp": ("coco", "figures and tables of what cones bench coco has written"),
 }
 
 
-NAMES = {"PIL": "pillow"}  # of the distribution, where it is not that of the package
+# Of the distribution, where it is not that of the package.
+NAMES = {"PIL": "pillow", "mlflow": "mlflow-skinny", "cocoex": "coco-experiment"}
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:

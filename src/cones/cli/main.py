@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import cones
-from cones.cli import experiment, info, minimize, plot, train
+from cones.cli import bench, experiment, info, minimize, plot, train
 from cones.errors import ConesError
 
 __all__ = ["main", "parser"]
@@ -29,6 +29,7 @@ examples:
   cones run experiment.toml --out DIR              your own comparison, declared in a file
   cones report DIR                                 figures and report of what was recorded
   cones plot run.ckpt                              loss, spread, steps and KL of any run
+  cones bench coco --dimensions 20,40              a benchmark of the field, with its own data format
 
 `cones COMMAND --help` explains each command.
 """
@@ -61,6 +62,7 @@ def parser() -> argparse.ArgumentParser:
     train.add_to(commands, common)
     experiment.add_to(commands, common)
     plot.add_to(commands, common)
+    bench.add_to(commands, common)
     info.add_to(commands, common)
     return top
 

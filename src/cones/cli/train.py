@@ -15,11 +15,11 @@ import numpy as np
 from cones.checks import check_integer
 from cones.cli.flags import RADIUS_HELP, radius
 from cones.display import ProgressLine, duration
+from cones.integrations.trackers import TensorBoard
 from cones.methods import METHODS
 from cones.rl.api import Trained, evaluate, go_on, kept_run, load_policy, new_run
 from cones.rl.run import TrainingRun
 from cones.rl.video import record_video
-from cones.rl.writers import tensorboard_writer
 
 if TYPE_CHECKING:
     from cones.rl.training import Training
@@ -146,7 +146,7 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
             stack.callback(progress.close)
             followers.append(progress)
         if options.tensorboard:
-            followers.append(stack.enter_context(tensorboard_writer(options.tensorboard)))
+            followers.append(stack.enter_context(TensorBoard(options.tensorboard)))
 
         def follow(training: Training) -> None:
             for follower in followers:

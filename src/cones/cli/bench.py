@@ -1,0 +1,137 @@
+"""`cones bench coco`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cones.checks import check_integer
+from cones.display import ProgressLine, duration
+from cones.errors import InputError
+from cones.methods import METHODS
+
+if TYPE_CHECKING:
+    from cones.integrations.coco import Standing
+
+__all__ = ["add_to"]
+
+BENCH = """\
+Compare a method with others on the benchmarks that the field uses.
+
+  cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100
+"""
+
+COCO = """\
+Run a method on a suite of COCO (https://coco-platform.org) and write data that its post-processing reads.
+
+  cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100 --out coco/cones
+  cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100 --out coco/cma --method cma
+  python -m cocopp coco/cones coco/cma          compares the two; its pages are in ppdata/
+
+suites: bbob (2 to 40 dimensions), bbob-largescale (20 to 640), bbob-boxed, each with functions 1 to 24, and bbob-noisy
+with 101 to 130. A run of a whole suite takes long: begin with --functions 1,8,15 --instances 1-3. A suite can be
+split by --functions over cores and machines: put the folders of the parts into one, which cocopp reads as one run.
+
+Needs pip install "cones[coco]". Ctrl-C ends the run; the data until then is complete.
+"""
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    text = "run a method on standard benchmarks"
+    bench = commands.add_parser("bench", help=text, description=BENCH, formatter_class=raw)
+    kinds = bench.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
+    text = "the suites of COCO: bbob, bbob-largescale, ..."
+    coco = kinds.add_parser("coco", parents=[common], help=text, description=COCO, formatter_class=raw)
+    what = coco.add_argument_group("what to run on")
+    what.add_argument("--suite", metavar="NAME", default="bbob-largescale", help="default: bbob-largescale")
+    for name, text in (
+        ("dimensions", "such as 20,40,80 (default: all of the suite)"),
+        ("functions", "such as 1,8 or 1-24 (default: all of the suite)"),
+        ("instances", "such as 1-3 (default: COCO's fifteen)"),
+    ):
+        what.add_argument(f"--{name}", metavar="K", type=_numbers, help=text)
+    what.add_argument(
+        "--budget", metavar="B", type=float, default=100.0, help="evaluations per problem and dimension (default 100)"
+    )
+    how = coco.add_argument_group("how")
+    how.add_argument("--method", choices=list(METHODS), default="cones", help="default: cones")
+    how.add_argument("--popsize", metavar="N", type=int, help="candidates per iteration (default: the method's)")
+    how.add_argument("--belief", choices=["diagonal", "full"], help="covariance (default diagonal)")
+    how.add_argument("--seed", metavar="K", type=int, default=0, help="makes the run repeatable (default 0)")
+    coco.add_argument("--out", metavar="DIR", help="folder for the data (default: cones-results/SUITE-METHOD)")
+    coco.add_argument("--quiet", action="store_true", help="no progress")
+    coco.set_defaults(call=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from cones.integrations.coco import run_suite
+
+    check_integer("--seed", options.seed, 0)
+    out = Path(options.out) if options.out else Path("cones-results", f"{options.suite}-{options.method}")
+    settings = {name: getattr(options, name) for name in ("popsize", "belief") if getattr(options, name) is not None}
+    if options.method == "cma" and options.belief:
+        raise InputError("--belief: expected with another method, got --method cma")
+    line = None if options.quiet else ProgressLine()
+
+    def follow(standing: Standing) -> None:
+        if line:
+            line.show(lambda: _describe(standing))
+
+    try:
+        standing = run_suite(
+            out,
+            suite=options.suite,
+            dimensions=options.dimensions,
+            functions=options.functions,
+            instances=options.instances,
+            budget=options.budget,
+            method=options.method,
+            seed=options.seed,
+            follow=follow,
+            **settings,
+        )
+    except KeyboardInterrupt:
+        if line:
+            line.close()
+        print(f"cones: interrupted; python -m cocopp {shlex.quote(str(out))} reads what there is", file=sys.stderr)
+        return 130
+    finally:
+        if line:
+            line.close()
+    print(
+        f"{standing.solved} of {standing.problems} problems solved with {standing.evaluations} evaluations "
+        f"in {duration(standing.seconds)}; next: python -m cocopp {shlex.quote(str(out))}"
+    )
+    return 0
+
+
+def _describe(standing: Standing) -> str:
+    parts = [
+        f"{standing.done} of {standing.problems} problems",
+        f"{standing.solved} solved",
+        standing.problem,
+        f"{standing.evaluations} evals",
+        duration(standing.seconds),
+    ]
+    if standing.done:
+        # Later dimensions are larger and take longer: a lower bound.
+        parts.append(f">{duration(standing.seconds * (standing.problems - standing.done) / standing.done)} left")
+    return "  ".join(parts)
+
+
+def _numbers(text: str) -> list[int]:
+    """1,3-5 as [1, 3, 4, 5]."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            numbers += range(int(first), int(last) + 1) if dash else [int(first)]
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"expected numbers such as 1,3-5, got {text!r}") from None
+    if not numbers:
+        raise argparse.ArgumentTypeError(f"expected numbers such as 1,3-5, got {text!r}")
+    return numbers

@@ -1,0 +1,185 @@
+"""nevergrad: CoNES as one of its optimizers, and its functions as problems.
+
+Importing this module registers the optimizer "CoNES" in `nevergrad.optimizers.registry`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import cones
+from cones.integrations.extras import missing
+from cones.integrations.population import small_popsize
+from cones.problems import Problem
+from cones.stopping import LIMITS
+from cones.strategy import Strategy
+from cones.types import Matrix, Vector
+
+try:
+    import nevergrad as ng
+    from nevergrad.common import errors
+    from nevergrad.functions import ExperimentFunction
+    from nevergrad.optimization import base
+except ImportError as error:
+    raise missing("nevergrad", "nevergrad", error) from None
+
+__all__ = ["ConfiguredCoNES", "NevergradProblem"]
+
+NOT_FOR_HERE = {
+    "rng": "seed parametrization.random_state",
+    "bounds": "the parametrization has them",
+    **dict.fromkeys(LIMITS, "use budget, max_time of minimize, or a callback that stops early"),
+}
+
+
+class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
+    """What `ConfiguredCoNES` makes: one candidate at a time from a population of CoNES, in any order."""
+
+    def __init__(
+        self,
+        parametrization: Any,
+        budget: int | None = None,
+        num_workers: int = 1,
+        *,
+        popsize: int | None = None,
+        sigma0: float = 1.0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(parametrization, budget=budget, num_workers=num_workers)
+        # A candidate outside of the constraints is told as the worst; otherwise its place would stay open for ever.
+        self._penalize_cheap_violations = True
+        self._settings = {} if settings is None else dict(settings)
+        for name in self._settings:
+            if name in NOT_FOR_HERE:
+                raise errors.NevergradTypeError(f"CoNES takes no argument {name!r}: {NOT_FOR_HERE[name]}")
+        self._popsize, self._sigma0 = popsize, sigma0
+        self._make(0)  # what is wrong with the settings is said now
+        self._strategy: Strategy | None = None
+        # Of this iteration: which candidate has a uid, and the losses of candidates.
+        self._places: dict[str, int] = {}
+        self._losses: dict[int, float] = {}
+
+    def _make(self, seed: int) -> Strategy:
+        popsize = self._popsize
+        if popsize is None:
+            popsize = max(small_popsize(self.dimension), self.num_workers + self.num_workers % 2)
+        try:
+            return cones.CoNES(np.zeros(self.dimension), self._sigma0, popsize=popsize, rng=seed, **self._settings)
+        except TypeError as error:
+            raise errors.NevergradTypeError(str(error)) from None
+        except ValueError as error:
+            raise errors.NevergradValueError(str(error)) from None
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy behind it, made at the first `ask`, by when the random state is seeded."""
+        if self._strategy is None:
+            self._strategy = self._make(int(self._rng.randint(2**31)))
+        return self._strategy
+
+    def _internal_ask_candidate(self) -> Any:
+        strategy, asked = self.strategy, list(self._places.values())
+        # One that nobody has; or else one that is not told yet, least often asked: it may never come back.
+        waiting = [candidate for candidate in range(strategy.popsize) if candidate not in self._losses]
+        candidate = min(waiting, key=asked.count)
+        child = self.parametrization.spawn_child()
+        child.set_standardized_data(np.asarray(strategy.ask()[candidate]))
+        self._places[child.uid] = candidate
+        return child
+
+    def _internal_tell_candidate(self, candidate: Any, loss: float) -> None:
+        strategy = self.strategy
+        place = self._places.get(candidate.uid)
+        if place is None:
+            return  # of an earlier population, or mended by the constraint solver and no candidate of ours any more
+        self._losses.setdefault(place, loss)
+        if len(self._losses) == strategy.popsize:
+            strategy.tell(strategy.ask(), [self._losses[k] for k in range(strategy.popsize)])
+            self._places, self._losses = {}, {}
+
+    def _internal_tell_not_asked(self, candidate: Any, loss: float) -> None:
+        raise errors.TellNotAskedNotSupportedError("CoNES learns from the candidates that it asked for, and no others")
+
+    def _internal_provide_recommendation(self) -> Vector | None:
+        """The mean of the belief where losses are noisy; nevergrad's choice, the best candidate, elsewhere."""
+        if self._strategy is None or self.parametrization.function.deterministic:
+            return None
+        return self._strategy.state.belief.mean
+
+
+class ConfiguredCoNES(base.ConfiguredOptimizer):  # type: ignore[misc]
+    """CoNES as an optimizer of nevergrad, with settings.
+
+    Args:
+        popsize: candidates per iteration; by default 4 + 3 log n, made even, and at least the number of workers.
+        sigma0: initial standard deviation in nevergrad's standardised space, where its prior has 1.
+        **settings: of `cones.CoNES`: radius, belief, shaping, optimizer and others.
+
+    Example:
+        >>> import nevergrad as ng
+        >>> import cones.integrations.nevergrad
+        >>> parametrization = ng.p.Instrumentation(ng.p.Array(shape=(3,)), y=ng.p.Scalar(lower=0.0, upper=2.0))
+        >>> parametrization.random_state.seed(0)
+        >>> optimizer = ng.optimizers.registry["CoNES"](parametrization, budget=600)
+        >>> best = optimizer.minimize(lambda x, y: float(((x - 0.5) ** 2).sum() + (y - 1.5) ** 2))
+        >>> best.loss < 0.01
+        True
+    """
+
+    def __init__(self, *, popsize: int | None = None, sigma0: float = 1.0, **settings: Any) -> None:
+        super().__init__(CoNESOptimizer, {"popsize": popsize, "sigma0": sigma0, "settings": settings})
+
+
+class NevergradProblem(Problem):
+    """A function of nevergrad as a problem of cones, in nevergrad's standardised space.
+
+    Its optimum is not known to nevergrad, nor to this: `best` is NaN, and `optimum` is a vector of NaN.
+
+    Args:
+        function: an `ExperimentFunction`, such as an `ArtificialFunction`, with one objective.
+
+    Example:
+        >>> from nevergrad.functions import ArtificialFunction
+        >>> problem = NevergradProblem(ArtificialFunction("sphere", block_dimension=4))
+        >>> problem.name, problem.dim
+        ('nevergrad sphere', 4)
+        >>> cones.minimize(problem, [0.0] * problem.dim, vectorized=True, rng=0, ftarget=0.01).success
+        True
+    """
+
+    best = math.nan
+    domain = (-3.0, 3.0)  # three standard deviations of nevergrad's prior
+
+    def __init__(self, function: ExperimentFunction) -> None:
+        if not isinstance(function, ExperimentFunction):
+            raise errors.NevergradTypeError(f"expected an ExperimentFunction, got {type(function).__name__}")
+        super().__init__(function.parametrization.dimension)
+        self.function = function
+        self.name = f"nevergrad {getattr(function, 'name', type(function).__name__)}"
+
+    def __repr__(self) -> str:
+        return f"NevergradProblem({self.function!r})"
+
+    @property
+    def optimum(self) -> Vector:
+        return np.full(self.dim, math.nan)
+
+    def losses(self, X: Matrix) -> Vector:
+        return np.array([self._loss(row) for row in X])
+
+    def _loss(self, x: Vector) -> float:
+        child = self.function.parametrization.spawn_child()
+        with ng.p.helpers.deterministic_sampling(child):
+            child.set_standardized_data(x)
+        loss = self.function(*child.args, **child.kwargs)
+        if np.size(loss) != 1:
+            raise errors.NevergradValueError(f"expected a function with one objective, got {np.size(loss)} losses")
+        return float(loss)
+
+
+if "CoNES" not in ng.optimizers.registry:
+    ConfiguredCoNES().set_name("CoNES", register=True)

@@ -1,0 +1,223 @@
+"""CoNES as a sampler of Optuna."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import cones
+from cones.checks import check_integer, check_positive
+from cones.integrations.extras import missing
+from cones.integrations.optuna.lineage import PLACE, Lineage, Member, Place, lineage, same
+from cones.integrations.optuna.space import EDGE, WIDTH, Coordinates
+from cones.integrations.population import small_popsize
+from cones.stopping import LIMITS
+from cones.strategy import Strategy
+
+try:
+    import optuna
+    from optuna.distributions import BaseDistribution, distribution_to_json
+    from optuna.samplers import BaseSampler
+    from optuna.search_space import IntersectionSearchSpace
+    from optuna.study import Study, StudyDirection
+    from optuna.trial import FrozenTrial, TrialState
+except ImportError as error:
+    raise missing("optuna", "optuna", error) from None
+
+__all__ = ["CoNESSampler"]
+
+NOT_FOR_HERE = {
+    "rng": "use seed",
+    "bounds": "the search space has them",
+    **dict.fromkeys(LIMITS, "use n_trials or timeout of study.optimize, or study.stop() in a callback"),
+}
+
+
+class CoNESSampler(BaseSampler):  # type: ignore[misc]
+    """A sampler of Optuna by convex natural evolution strategies, for studies of hundreds of trials or more.
+
+    Floats, integers (both also on a logarithmic scale, or in steps) and categorical parameters are sampled together.
+    As with Optuna's own relative samplers, that needs one finished trial, from which the parameters are known;
+    parameters that not all trials have are sampled by `independent_sampler`, with a warning.
+
+    All state is in the study: with a storage, a new process with the same settings goes on where the last one ended,
+    and several processes work on the same population. A trial that fails or is pruned counts as the worst of its
+    population.
+
+    Args:
+        x0: values of parameters to start from, by name; the middle of their ranges by default.
+        sigma0: initial standard deviation, as a share of the width of each range.
+        seed: makes a study repeatable, as far as trials run one after the other.
+        popsize: trials per iteration; by default 4 + 3 log n for n coordinates, made even.
+        independent_sampler: for parameters outside of the common search space; `RandomSampler` by default.
+        warn_independent_sampling: whether to say so.
+        **settings: of `cones.CoNES`: radius, belief, shaping, optimizer and others.
+
+    Example:
+        >>> import optuna
+        >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+        >>> def objective(trial):
+        ...     x = trial.suggest_float("x", -5.0, 5.0)
+        ...     kind = trial.suggest_categorical("kind", ["bad", "good"])
+        ...     return (x - 2.0) ** 2 + (kind == "bad")
+        >>> study = optuna.create_study(sampler=CoNESSampler(seed=0))
+        >>> study.optimize(objective, n_trials=200)
+        >>> study.best_params["kind"], study.best_value < 0.01
+        ('good', True)
+    """
+
+    def __init__(
+        self,
+        x0: Mapping[str, Any] | None = None,
+        sigma0: float = 0.25,
+        *,
+        seed: int | None = None,
+        popsize: int | None = None,
+        independent_sampler: BaseSampler | None = None,
+        warn_independent_sampling: bool = True,
+        **settings: Any,
+    ) -> None:
+        for name in settings:
+            if name in NOT_FOR_HERE:
+                raise TypeError(f"CoNESSampler() takes no argument {name!r}: {NOT_FOR_HERE[name]}")
+        self._x0 = {} if x0 is None else dict(x0)
+        self._sigma0 = check_positive("sigma0", sigma0)
+        self._popsize = None if popsize is None else check_integer("popsize", popsize, 2)
+        self._settings = settings
+        self._strategy(2, 0)  # what is wrong with the settings is said here, not in the second trial
+        self._seed = (
+            int(np.random.default_rng(seed).integers(2**31)) if seed is None else check_integer("seed", seed, 0)
+        )
+        self._independent = independent_sampler or optuna.samplers.RandomSampler(seed=seed)
+        self._warns = warn_independent_sampling
+        self._warned: set[str] = set()
+        self._space = IntersectionSearchSpace()
+        self._lock = threading.Lock()
+        self._run: _Run | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_run": None}  # the study has the state of the run
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def reseed_rng(self) -> None:
+        self._independent.reseed_rng()  # candidates are told apart by their place, not by a seed
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        if len(study.directions) > 1:
+            raise ValueError(
+                "If the study is being used for multi-objective optimization, CoNESSampler cannot be used."
+            )
+        self._independent.before_trial(study, trial)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Any) -> None:
+        self._independent.after_trial(study, trial, state, values)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        space = self._space.calculate(study)
+        return {name: distribution for name, distribution in space.items() if not distribution.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        if not search_space:
+            return {}
+        with self._lock:
+            coordinates = Coordinates(search_space)
+            run = self._run_on(search_space, coordinates)
+            state = run.follow(_members(study, run.name), self._seed)
+            if "fixed_params" in trial.system_attrs:  # enqueued, and no candidate therefore
+                return coordinates.params(run.strategy.result.mean)
+            candidate = state.next_candidate(run.strategy.popsize, trial.number)
+            parents = tuple(member.number for member in state.told[-1]) if state.told else ()
+            place = Place(run.name, state.seed, len(state.told), candidate, parents)
+            study._storage.set_trial_system_attr(trial._trial_id, PLACE, place.attribute())
+            return coordinates.params(np.asarray(run.strategy.ask()[candidate]))
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        if self._warns and param_name not in self._warned and _any_complete(study):
+            self._warned.add(param_name)
+            optuna.logging.get_logger("optuna.samplers.CoNESSampler").warning(
+                f"The parameter '{param_name}' in trial#{trial.number} is sampled independently by "
+                f"{type(self._independent).__name__} instead of CoNESSampler, because not all trials have it with the "
+                "same distribution. Set warn_independent_sampling=False if this is intended."
+            )
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def _run_on(self, space: Mapping[str, BaseDistribution], coordinates: Coordinates) -> _Run:
+        """The run on a search space; another one begins anew."""
+        parts = {
+            "version": cones.__version__,
+            "space": {name: distribution_to_json(distribution) for name, distribution in space.items()},
+            "settings": repr((sorted(self._x0.items()), self._sigma0, self._popsize, sorted(self._settings.items()))),
+        }
+        name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        if self._run is None or self._run.name != name:
+            start = coordinates.point(self._x0)
+            self._run = _Run(name, lambda seed: self._strategy(coordinates.dim, seed, start))
+        return self._run
+
+    def _strategy(self, dim: int, seed: int, start: Any = None) -> Strategy:
+        return cones.CoNES(
+            np.zeros(dim) if start is None else start,
+            self._sigma0 * WIDTH,
+            bounds=[(-EDGE, EDGE)] * dim,
+            popsize=self._popsize or small_popsize(dim),
+            rng=seed,
+            **self._settings,
+        )
+
+
+class _Run:
+    """A strategy that follows the trials of a study."""
+
+    def __init__(self, name: str, make: Any) -> None:
+        self.name = name
+        self._make = make
+        self._begin(0)
+
+    def _begin(self, seed: int) -> None:
+        self._seed = seed
+        self.strategy: Strategy = self._make(seed)
+        self._told: list[tuple[Member, ...]] = []
+
+    def follow(self, members: list[Member], seed: int) -> Lineage:
+        """Bring the strategy to where the study is: by what is new, or from its start if it went another way."""
+        state = lineage(members, self.strategy.popsize, seed)
+        known = len(self._told)
+        if state.seed != self._seed or known > len(state.told) or not all(map(same, self._told, state.told)):
+            self._begin(state.seed)
+            known = 0
+        for population in state.told[known:]:
+            self.strategy.tell(self.strategy.ask(), [float(member.loss or 0.0) for member in population])
+            self._told.append(population)
+        return state
+
+
+def _members(study: Study, name: str) -> list[Member]:
+    sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
+    members = []
+    for trial in study.get_trials(deepcopy=False):
+        attribute = trial.system_attrs.get(PLACE)
+        if attribute is not None and attribute["run"] == name:
+            loss = None
+            if trial.state == TrialState.COMPLETE:
+                loss = sign * trial.value
+            elif trial.state.is_finished():
+                loss = math.nan
+            members.append(Member(trial.number, Place.of(attribute), loss))
+    return members
+
+
+def _any_complete(study: Study) -> bool:
+    return bool(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))

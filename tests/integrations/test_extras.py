@@ -1,0 +1,72 @@
+"""Without the libraries: nothing is imported by `import cones`, and what is missing says how to get it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+LIBRARIES = ("optuna", "torch", "nevergrad", "mlflow", "wandb", "cocoex", "cocopp", "tensorboardX")
+NEEDS = {
+    "import cones.integrations.optuna": "optuna",
+    "import cones.integrations.torch": "torch",
+    "import cones.integrations.nevergrad": "nevergrad",
+    "import cones.integrations.coco": "coco",
+    "from cones.integrations.trackers import MLflow; MLflow()": "mlflow",
+    "from cones.integrations.trackers import WandB; WandB()": "wandb",
+    "from cones.integrations.trackers import TensorBoard; TensorBoard('runs')": "tensorboard",
+}
+SCRIPT = """
+import json, sys
+for name in sys.argv[1].split(","):
+    sys.modules[name] = None  # as if it were not installed
+said = {}
+for code in sys.argv[2:]:
+    try:
+        exec(code)
+    except ImportError as error:
+        said[code] = [type(error).__name__, str(error)]
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, list[str]]:
+    command = [sys.executable, "-c", SCRIPT, ",".join(LIBRARIES), *NEEDS]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.parametrize("code", NEEDS)
+def test_a_missing_library_says_how_to_install_it(code: str, said: dict[str, list[str]]) -> None:
+    kind, message = said[code]
+    assert kind == "MissingExtraError"
+    assert f'pip install "cones[{NEEDS[code]}]"' in message
+
+
+def test_extras_exist() -> None:
+    from importlib.metadata import metadata
+
+    assert set(NEEDS.values()) <= set(metadata("cones").get_all("Provides-Extra") or [])
+
+
+def test_a_broken_library_is_not_called_missing() -> None:
+    from cones.integrations.extras import missing
+
+    error = ImportError("libfoo.so: cannot open shared object file", name="libfoo")
+    assert missing("optuna", "optuna", error) is error
+
+
+def test_neither_the_library_nor_the_command_line_imports_any() -> None:
+    code = "import sys, cones, cones.cli, cones.integrations.trackers; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(LIBRARIES) & set(loaded)
+
+
+def test_the_command_says_it_in_one_line() -> None:
+    code = "import sys; sys.modules['cocoex'] = None; from cones.cli import main; sys.exit(main(['bench', 'coco']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert 'pip install "cones[coco]"' in done.stderr
