@@ -21,12 +21,12 @@ def loss(x: np.ndarray) -> float:
 
 def main() -> None:
     checkpoint = Path(tempfile.mkdtemp(), "run.ckpt")
-    es = cones.CoNES(np.zeros(5), sigma0=1.0, popsize=40, rng=0, maxiter=200, ftarget=0.01)
+    es = cones.CoNES(np.zeros(5), sigma0=1.0, popsize=20, rng=0, maxiter=200, ftarget=1e-6)
     with ProcessPoolExecutor(2) as pool:
         while not es.stop():
             X = es.ask()  # (popsize, n), one candidate per row
             es.tell(X, list(pool.map(loss, X, chunksize=10)))
-            if es.state.iteration % 20 == 0:
+            if es.state.iteration % 10 == 0:
                 es.save(checkpoint)  # cones.load(checkpoint) goes on from here
                 print(f"iteration {es.state.iteration}: best {es.state.best_fun:.4g}")
     result = es.result

@@ -43,8 +43,8 @@ def test_minimize_function() -> None:
 
 def test_ask_tell_pool() -> None:
     text = output_of("ask_tell_pool.py")
-    assert "The loss reached ftarget = 0.01." in text
-    assert number_after("the last checkpoint is of iteration", text) % 20 == 0
+    assert "The loss reached ftarget = 1e-06." in text
+    assert number_after("the last checkpoint is of iteration", text) % 10 == 0
 
 
 def test_noisy_simulator() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,17 @@ class OfWandB:
     def make(self) -> Tracker:
         return WandB(project="spheres", dir=Path.cwd())  # its service process was started elsewhere
 
-    def records(self) -> Iterator[Any]:
+    def records(self) -> list[Any]:
+        """All of a run that has ended. Another process writes the file, and may be behind on a busy machine."""
+        records: list[Any] = []
+        for _ in range(200):
+            records = list(self.written())
+            if any(record.WhichOneof("record_type") == "exit" for record in records):
+                break
+            time.sleep(0.1)
+        return records
+
+    def written(self) -> Iterator[Any]:
         """What an offline run holds: after 7 bytes, records in blocks of 32 KiB as LevelDB's log has them."""
         from wandb.proto.wandb_internal_pb2 import Record
 
@@ -99,6 +110,8 @@ class OfWandB:
                 place += 32768 - place % 32768
                 continue
             length, kind = struct.unpack_from("<HB", data, place + 4)
+            if place + 7 + length > len(data):
+                return  # half written
             parts += data[place + 7 : place + 7 + length]
             place += 7 + length
             if kind in (1, 4):  # complete, or the last piece
