@@ -12,7 +12,7 @@ import numpy as np
 from cones.beliefs.belief import Belief
 from cones.types import Vector
 
-__all__ = ["COLUMNS", "History", "State"]
+__all__ = ["COLUMNS", "RADII", "History", "State"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class State:
     began_evaluations: int = 0
 
 
+# Of the KL balls, for methods that have them, and of the path of the mean's last directions: above 1 if they agree.
+RADII = ("mean_radius", "scale_radius", "shape_radius", "path_length")
 # One number per iteration each:
 COLUMNS = (
     "evaluations",  # so far
@@ -44,10 +46,7 @@ COLUMNS = (
     "kl",  # KL(new belief || old belief)
     "multiplier",  # of the convex step; NaN for methods without one
     "gap",  # duality gap of the convex step
-    "mean_radius",  # of the KL balls, for methods that have them
-    "scale_radius",
-    "shape_radius",
-    "path_length",  # of the mean's last directions: above 1 if they agree
+    *RADII,
     "failures",  # NaN losses in the population
     "seconds",  # of the run so far
 )

@@ -153,6 +153,7 @@ def test_a_figure_of_pyplot_where_pyplot_is_in_use(monkeypatch: pytest.MonkeyPat
     mpl.use("agg")
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # of other tests
     figure = cones.plot(run())
     assert plt.fignum_exists(figure.number)
     plt.close(figure)

@@ -15,6 +15,7 @@ from cones.errors import CheckpointError
 from cones.evaluate import Objective, SerialEvaluator
 from cones.experiments.records import Folder, Named
 from cones.problems import Problem
+from cones.progress import RADII
 from cones.stopping import StopReason
 from cones.strategy import Strategy
 
@@ -138,7 +139,10 @@ def _keep(run: Named, folder: Folder, session: Session) -> None:
 class FunctionSession(Session):
     """A strategy at work on a function."""
 
-    HISTORY = ("evaluations", "mean_loss", "best", "step", "spread", "kl", "multiplier", "gap", "failures")
+    HISTORY = (
+        *("evaluations", "mean_loss", "best", "step", "spread", "kl", "multiplier", "gap", "failures"),
+        *RADII,
+    )
     MEASURED = ("loss_at_mean", "evaluation_seconds", "optimizer_seconds")
 
     def __init__(self, problem: Problem, strategy: Strategy, kept: Mapping[str, Any] | None = None) -> None:

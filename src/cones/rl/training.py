@@ -11,6 +11,7 @@ import numpy as np
 from cones.errors import CheckpointError
 from cones.experiments.records import Folder, Named
 from cones.experiments.session import Session
+from cones.progress import RADII
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Network, Policy
 from cones.rl.rollouts import Episodes, Rollouts
@@ -47,7 +48,7 @@ class Training(Session):
     threads and, taken up from a checkpoint, goes on bit for bit.
     """
 
-    HISTORY = ("evaluations", "step", "spread", "kl", "multiplier", "gap", "failures")
+    HISTORY = ("evaluations", "step", "spread", "kl", "multiplier", "gap", "failures", *RADII)
     MEASURED = (
         "timesteps",  # of training, so far
         "population_reward",  # mean return of the candidates
