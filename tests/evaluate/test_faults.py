@@ -57,7 +57,7 @@ def test_a_fault_that_trying_again_mends_leaves_no_trace(how: str, chunked: bool
 def test_a_fault_that_stays_is_nan_and_told_of(how: str, tmp_path: Path) -> None:
     more = {"timeout": 1.0} if how == "hang" else {}
     fun = Fails(how, tmp_path, times=10**6, low=4.0, high=4.6)
-    result = cones.minimize(fun, START, workers=2, retries=1, **more, **{**SETTINGS, "maxiter": 2})
+    result = cones.minimize(fun, START, workers=2, retries=1, **more, **{**SETTINGS, "maxiter": 2, "radius": "paper"})
     bad = sum(1 for text in result.failures if "2 times" in text)
     assert bad == len(result.failures) == result.history["failures"].sum() > 0
     words = {"die": "its worker was lost", "raise": "ZeroDivisionError: boom", "hang": "no answer in 1 seconds"}
@@ -65,7 +65,7 @@ def test_a_fault_that_stays_is_nan_and_told_of(how: str, tmp_path: Path) -> None
     assert all(re.match(r"iteration \d, candidate \d+: ", text) for text in result.failures)
     # The others have their own losses: one bad candidate takes nobody with it.
     straight = cones.minimize(
-        lambda x: np.nan if 4.0 <= loss(x) <= 4.6 else loss(x), START, **{**SETTINGS, "maxiter": 2}
+        lambda x: np.nan if 4.0 <= loss(x) <= 4.6 else loss(x), START, **{**SETTINGS, "maxiter": 2, "radius": "paper"}
     )
     np.testing.assert_array_equal(result.mean, straight.mean)
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,13 @@ from cones.plots.curves import curves_of
 from cones.rl.api import Trained
 
 RESULTS = Path(__file__).parents[2] / "results" / "functions"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open() -> Iterator[None]:
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 def sphere(x: np.ndarray) -> float:

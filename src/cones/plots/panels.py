@@ -40,8 +40,8 @@ PANELS = (
 )
 
 
-def draw(groups: list[Group], x: str | None, title: str = "") -> Any:
-    """One panel for every quantity that at least one of the runs has."""
+def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = False) -> Any:
+    """One panel for every quantity that at least one of the runs has; `to_show` by `plt.show()`."""
     everything = [(group.label, columns) for group in groups for columns in group.seeds]
     if x is None:
         x = "timesteps" if all("timesteps" in columns for _, columns in everything) else "evaluations"
@@ -55,7 +55,7 @@ def draw(groups: list[Group], x: str | None, title: str = "") -> Any:
     on = list(dict.fromkeys(group.on for group in groups))
     across = len(panels) if len(on) > 1 else 2 if len(panels) == 4 else min(3, len(panels))
     down = len(on) if len(on) > 1 else -(-len(panels) // across)
-    figure = _figure((3.6 * across, 2.7 * down + 0.4))
+    figure = _figure((3.6 * across, 2.7 * down + 0.4), to_show)
     axes = list(figure.subplots(down, across, squeeze=False).flat)
     labels = list(dict.fromkeys(group.label for group in groups))
     shown: dict[str, Any] = {}
@@ -76,10 +76,10 @@ def draw(groups: list[Group], x: str | None, title: str = "") -> Any:
     return figure
 
 
-def _figure(size: tuple[float, float]) -> Any:
-    """One of pyplot's where it is in use, so that `plt.show()` shows it; else one that nothing keeps alive."""
+def _figure(size: tuple[float, float], to_show: bool) -> Any:
+    """One of pyplot's where it is in use and is to show it; else one that nothing keeps alive."""
     figure = new_figure(size)  # says what is missing, if matplotlib is
-    pyplot = sys.modules.get("matplotlib.pyplot")
+    pyplot = sys.modules.get("matplotlib.pyplot") if to_show else None
     return figure if pyplot is None else pyplot.figure(figsize=size, layout="constrained")
 
 

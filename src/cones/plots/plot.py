@@ -34,8 +34,8 @@ def plot(
         out: a file to write: .png, .pdf, .svg.
 
     Returns:
-        The `matplotlib.figure.Figure`. It needs no screen; where `matplotlib.pyplot` is in use it is one of its
-        figures, so that `plt.show()` shows it.
+        The `matplotlib.figure.Figure`. It needs no screen; without `out`, where `matplotlib.pyplot` is in use, it is
+        one of its figures, so that `plt.show()` shows it.
 
     Example:
         >>> import cones
@@ -54,7 +54,7 @@ def plot(
 
     from cones.plots.panels import draw  # matplotlib is imported no earlier
 
-    figure = draw(groups, x, title)
+    figure = draw(groups, x, title, to_show=place is None)
     if place is not None:
         from cones.experiments.figures import save_figure
 
