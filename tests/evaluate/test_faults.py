@@ -227,7 +227,7 @@ def dask_cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True, silence_logs=50
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=True, silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

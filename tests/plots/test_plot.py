@@ -214,7 +214,7 @@ def test_bad_input_is_named(make, message: str, tmp_path: Path, monkeypatch: pyt
         ("a.json", b'{"x": []}', "expected the JSON that `cones minimize --out` writes"),
         ("a.json", b'{"history": 3}', "expected a history by column"),
         ("a.json.gz", b"nothing", "not a complete record"),
-        ("a.json.gz", gzip.compress(json.dumps({"format": "x"}).encode()), "not a complete record"),
+        ("a.json.gz", gzip.compress(json.dumps({"format": "x"}).encode(), mtime=0), "not a complete record"),
         ("a.ckpt", b"nothing", "not a complete cones checkpoint"),
         ("a.policy.npz", b"", "a policy holds no history"),
     ],
