@@ -94,6 +94,27 @@ def test_history_shows_radii_and_paths() -> None:
     assert (paper.history["mean_radius"] == 2.0).all()
 
 
+def test_a_loss_without_a_minimum_is_not_called_converged() -> None:
+    result = cones.minimize(lambda X: -X.sum(axis=1), np.zeros(3), vectorized=True, rng=0, maxiter=2000)
+    assert (result.stop, result.success) == ("maxiter", False)
+    assert result.fun < -1e6
+
+
+def test_losses_beyond_the_range_of_squares_do_no_harm() -> None:
+    def penalised(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 0] > 1.5, 1e200, (X**2).sum(axis=1))
+
+    es = run(penalised, 3, maxiter=60, shaping="raw")
+    assert np.isfinite(es.state.memory.odd_share)
+    assert np.isfinite(es.state.belief.mean).all()
+
+
+def test_none_is_as_good_as_not_given() -> None:
+    es = cones.CoNES([0.0, 0.0], optimizer=None, belief=None)
+    assert es.optimizer == cones.Direct()
+    assert isinstance(es.state.belief, cones.FullGaussian)
+
+
 class TestRestarts:
     def test_a_restart_begins_anew_with_twice_the_candidates(self) -> None:
         es = run(problem_from("sphere", 5).losses, 5, restarts=2, ftol=1e-6, maxiter=10_000)
@@ -130,6 +151,14 @@ class TestRestarts:
             es = cones.load(tmp_path / "run.ckpt")
         np.testing.assert_array_equal(es.state.belief.mean, straight.state.belief.mean)
         assert es.result.restarts == straight.result.restarts == 2
+
+    def test_there_is_none_where_no_budget_is_left(self) -> None:
+        problem = problem_from("sphere", 3)
+        ended = run(problem.losses, 3, ftol=1e-3, maxiter=10_000).state.iteration
+        es = run(problem.losses, 3, ftol=1e-3, maxiter=ended, restarts=1)
+        assert es.result.restarts == 0
+        assert es.stop().name == "ftol"
+        assert es.state.belief.spread() < 0.5  # not that of the start
 
     def test_methods_without_restarts_say_so(self) -> None:
         with pytest.raises(TypeError, match="unexpected keyword argument 'restarts'"):

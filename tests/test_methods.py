@@ -129,10 +129,10 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"optimizer": "adam"}, "optimizer: expected an optimizer such as cones.Adam"),
         ({"solver": "simplex"}, "solver: expected 'dual' with adaptive radii, got 'simplex'"),
         ({"solver": "simplex", "radius": 1.0}, "solver: expected one of 'dual'"),
-        ({"radius": "adaptiv"}, "radius: expected one of 'adaptive', 'paper', got 'adaptiv'"),
+        ({"radius": "adaptiv"}, "radius: expected 'adaptive', 'paper' or a number, got 'adaptiv'"),
         ({"radius": "adaptive", "optimizer": cones.Adam()}, "optimizer: expected none with adaptive radii"),
         ({"restarts": -1}, "restarts: expected at least 0, got -1"),
-        ({"antithetic": "some"}, "antithetic: expected True or False, got 'some'"),
+        ({"antithetic": "some"}, "antithetic: expected True, False or 'auto', got 'some'"),
         ({"rng": 1.5}, "rng: expected an integer, a numpy Generator, .* got 1.5"),
     ],
 )

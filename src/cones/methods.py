@@ -127,7 +127,10 @@ def CoNES(
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
-    direct = isinstance(settings.get("optimizer") or Direct(), Direct)
+    for name in ("optimizer", "belief"):  # None is as good as not given
+        if settings.get(name, True) is None:
+            del settings[name]  # type: ignore[misc]
+    direct = isinstance(settings.get("optimizer", Direct()), Direct)
     if radius is None:
         radius = "adaptive" if direct else "paper"
     if isinstance(radius, Balls) or radius == "adaptive":
@@ -142,7 +145,8 @@ def CoNES(
         defaults: Any = _adaptive(x0, size, settings)
         return _compose("CoNES", x0, sigma0, refinement, **{**defaults, **settings})
     if isinstance(radius, str):
-        check_one_of("radius", radius, ("adaptive", "paper"))
+        if radius != "paper":
+            raise InputError(f"radius: expected 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
     return _compose("CoNES", x0, sigma0, Convex(radius, solver), **settings)
 
@@ -191,8 +195,10 @@ def _compose(
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
+    if antithetic not in (True, False, "auto"):
+        raise InputError(f"antithetic: expected True, False or 'auto', got {antithetic!r}")
     auto = antithetic == "auto"
-    kind = AntitheticNoise if auto or check_bool("antithetic", antithetic) else IndependentNoise
+    kind = AntitheticNoise if antithetic else IndependentNoise
     noise = kind(seed_from(rng), popsize, dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian):

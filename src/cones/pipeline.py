@@ -16,7 +16,7 @@ from cones.noise import AntitheticNoise, IndependentNoise, Noise, Population, Ro
 from cones.optimizers import Optimizer
 from cones.refine import Refinement, Situation
 from cones.shaping import SHAPINGS
-from cones.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter
+from cones.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met
 from cones.strategy import Move, Strategy
 from cones.tiles import inner
 from cones.types import Matrix, Vector
@@ -131,7 +131,9 @@ class Pipeline(Strategy):
         if not isinstance(noise, AntitheticNoise):
             return before
         odd, even = (float(part @ part) for part in noise.fold(utilities))
-        return before + ODD_SHARE_RATE * (odd / (odd + even) - before) if odd + even > 0.0 else before
+        if not 0.0 < odd + even < math.inf:  # all tied, or beyond the range of floats
+            return before
+        return before + ODD_SHARE_RATE * (odd / (odd + even) - before)
 
     def _situation(self, utilities: Vector) -> Situation:
         state = self.state
@@ -156,14 +158,14 @@ class Pipeline(Strategy):
         return budget - state.began_evaluations
 
     def _told_all(self) -> None:
-        """Start anew with twice the candidates, if the descent has ended and a restart is left."""
+        """Start anew with twice the candidates, if the descent has ended and a restart and its budget are left."""
         state = self.state
         if self.start is None or state.restarts >= self.restarts:
             return
         reason = self.stop()
         if reason is None or reason.name not in ENDS_OF_DESCENT:
             return
-        self.state = replace(
+        anew = replace(
             state,
             belief=self.start,
             memory=None,
@@ -173,3 +175,5 @@ class Pipeline(Strategy):
             began=state.iteration,
             began_evaluations=state.evaluations,
         )
+        if first_met(self.criteria, anew, self.history) is None:
+            self.state = anew

@@ -43,7 +43,9 @@ class StopReason:
 RUNNING = StopReason("running", "The run has not stopped.", -1)
 ALL_FAILED = StopReason("all_nan", "All losses of an iteration were NaN.", 5)
 CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
-DIVERGED = StopReason("diverged", "The belief left the range of floats; try smaller learning rates.", 8)
+DIVERGED = StopReason(
+    "diverged", "The belief left the range of floats; try another sigma0, or smaller learning rates.", 8
+)
 FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED)}
 # After these nothing more is to be had from a belief; another start may find more.
 ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged")

@@ -43,7 +43,7 @@ class Move:
 
 
 class Strategy(ABC):
-    """An optimizer by ask and tell. Made by `cones.ES`, `cones.NES`, `cones.CoNES` and `cones.CMA`.
+    """An optimizer by ask and tell. Made by `cones.CoNES`, `cones.NES`, `cones.ES`, `cones.CMA` and `cones.SepCMA`.
 
     Attributes:
         state: belief, counters and best candidate after the last `tell`.

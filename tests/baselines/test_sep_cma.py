@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cones
-from cones import MissingExtraError
+from cones import InputError, MissingExtraError
 
 cmaes = pytest.importorskip("cmaes")
 
@@ -47,6 +47,11 @@ def test_checkpoint_goes_on_bit_for_bit(tmp_path: Path) -> None:
     again = advance(cones.load(tmp_path / "run.ckpt"), 5)
     np.testing.assert_array_equal(again.ask(), straight.ask())
     assert (np.abs(again.ask()) <= 3.0).all()
+
+
+def test_one_dimension_is_refused() -> None:
+    with pytest.raises(InputError, match="x0: expected at least two coordinates"):
+        cones.SepCMA([0.0])
 
 
 def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

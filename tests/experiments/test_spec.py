@@ -45,6 +45,12 @@ def test_settings_reach_the_strategy() -> None:
     assert {c.name for c in by_label["CoNES"].criteria} == {"maxfev"}
 
 
+def test_restarts_keep_the_tolerances_they_need() -> None:
+    data = {"name": "t", "maxfev": 5000, "problems": [{"problem": "sphere", "dim": 3}]}
+    (run,) = experiment_from({**data, "methods": [{"method": "cones", "restarts": 2}]}).runs()
+    assert {c.name for c in run.session().strategy.criteria} == {"xtol", "ftol", "maxfev", "stagnation"}
+
+
 def test_specification_is_the_experiment() -> None:
     experiment = experiment_from(GOOD)
     assert Experiment.from_specification(experiment.specification()) == experiment
@@ -116,7 +122,7 @@ def change(*path: Any, value: Any) -> dict[str, Any]:
         (change("methods", 0, "momentum", value=0.9), r'methods\[0\].momentum: expected with optimizer = "sgd" only'),
         (
             change("methods", 0, "antithetic", value="false"),
-            r"methods\[0\].antithetic: expected True or False, got 'false'",
+            r"methods\[0\].antithetic: expected True, False or 'auto', got 'false'",
         ),
         (change("methods", 2, "diagonal", value="no"), r"methods\[2\].diagonal: expected True or False"),
         (change("methods", 2, "options", value=3), r"methods\[2\].options: expected a mapping"),

@@ -42,7 +42,7 @@ class TestOptimizer:
         optimizer = ConfiguredCoNES(popsize=10, belief="full")(seeded(ng.p.Array(shape=(4,))), budget=50)
         optimizer.minimize(sphere)
         seed = int(np.random.RandomState(0).randint(2**31))
-        es = cones.CoNES(np.zeros(4), 1.0, popsize=10, belief="full", rng=seed)
+        es = cones.CoNES(np.zeros(4), 1.0, popsize=10, belief="full", rng=seed, maxfev=50)
         for _ in range(5):
             X = es.ask()
             es.tell(X, [sphere(x) for x in X])

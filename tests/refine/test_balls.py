@@ -11,7 +11,7 @@ from helpers import random_belief, random_gradient
 
 import cones
 from cones import InputError
-from cones.radius import Fixed
+from cones.radius import Fixed, SignalRatio
 from cones.refine import Balls, Situation
 
 
@@ -75,5 +75,7 @@ def test_a_zero_gradient_moves_nothing(kind: str) -> None:
 def test_controls_are_checked() -> None:
     with pytest.raises(InputError, match=r"shape: expected a control such as cones.radius.Fixed\(1.0\), got 1.0"):
         Balls(shape=1.0)
+    with pytest.raises(InputError, match="mean: SignalRatio is for the scale"):
+        Balls(mean=SignalRatio())
     with pytest.raises(InputError, match="value: expected at least 0, got -1"):
         Fixed(-1.0)

@@ -154,6 +154,10 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
 def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -> None:
     assert run_of("adaptive").settings == {"popsize": 40, "radius": "adaptive"}
     assert run_of(task="CartPole-v1").settings == {"popsize": 40, "radius": "adaptive"}
+    adam = experiment_from(
+        {"name": "t", "tasks": [{"task": "Swimmer-v4"}], "methods": [{"method": "nes", "optimizer": "adam"}]}
+    )
+    assert adam.runs()[0].settings["learning_rate"] == 0.5  # the default by its name changes nothing
     assert run_of("nes", task="CartPole-v1").settings == {
         "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05
     }  # fmt: skip

@@ -11,6 +11,7 @@ from cones.baselines.replayed import Replayed, import_package
 from cones.beliefs import DiagonalGaussian
 from cones.bounds import box_from, initial_deviations
 from cones.checks import check_integer, check_vector
+from cones.errors import InputError
 from cones.noise import Rng, seed_from
 from cones.progress import State
 from cones.stopping import criteria_from
@@ -65,6 +66,8 @@ def SepCMA(
     """
     import_package("cmaes", "SepCMA")
     mean = check_vector("x0", x0)
+    if mean.size < 2:
+        raise InputError("x0: expected at least two coordinates for SepCMA, got one")
     box = box_from(bounds, mean)
     start = DiagonalGaussian(mean, initial_deviations(mean.size, sigma0, box) ** 2)
     size = check_integer("popsize", 4 + int(3 * np.log(mean.size)) if popsize is None else popsize, 4)

@@ -54,7 +54,7 @@ class Spectral:
 
     def norm(self) -> float:
         """The Frobenius norm."""
-        return math.sqrt(inner(self.values, self.values) + self._left() * self.rest**2)
+        return math.sqrt(inner(self.values, self.values) + self._left() * (self.rest * self.rest))
 
     def _left(self) -> int:
         """Dimensions that the basis does not span."""

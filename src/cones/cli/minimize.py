@@ -90,9 +90,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how.add_argument("--learning-rate", metavar="R", type=float, help="of Adam, for the mean (default 0.1)")
     how.add_argument("--variance-learning-rate", metavar="R", type=float, help="of Adam, for the log-variance")
     how.add_argument(
-        "--belief", choices=["diagonal", "full"], help="covariance (default full up to 10 dimensions, then diagonal)"
+        "--belief",
+        choices=["diagonal", "full"],
+        help="covariance (default diagonal; adaptive CoNES: full up to 10 dimensions)",
     )
-    how.add_argument("--shaping", choices=list(SHAPINGS), help="default normal_scores; with a radius centred_ranks")
+    how.add_argument("--shaping", choices=list(SHAPINGS), help="default centred_ranks; adaptive CoNES: normal_scores")
     how.add_argument("--independent", action="store_true", help="independent candidates, never antithetic pairs")
     how.add_argument(
         "--restarts", metavar="K", type=int, help="start anew so often, with twice the candidates, when a descent ends"
@@ -183,7 +185,7 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _check_resumed(options: argparse.Namespace) -> None:
-    """A checkpoint keeps its start, its method and its settings; flags that say otherwise are refused."""
+    """A checkpoint keeps start, method and settings; a dimension, method or popsize of another run is refused."""
     kept = cones.load(options.checkpoint)
     dim = kept.state.belief.dim
     said = options.dim if options.dim is not None else None if options.x0 is None else _start(options).size
@@ -191,8 +193,9 @@ def _check_resumed(options: argparse.Namespace) -> None:
         raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
     if options.method is not None and options.method != kept.method.lower():
         raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
-    if options.popsize is not None and options.popsize != kept.popsize:
-        raise InputError(f"--resume: {options.checkpoint} has a popsize of {kept.popsize}, got {options.popsize}")
+    popsize = kept.popsize >> kept.state.restarts  # which double it
+    if options.popsize is not None and options.popsize != popsize:
+        raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
 
 
 def _check_method(options: argparse.Namespace) -> None:

@@ -73,8 +73,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     for group, settings in ((policy, TASK_SETTINGS), (how, METHOD_SETTINGS)):
         for name, kind, metavar, help_text in settings:
             group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, type=kind, help=help_text)
-    how.add_argument("--independent", action="store_true", help="independent candidates instead of antithetic pairs")
-    how.add_argument("--belief", choices=["diagonal", "full"], help="covariance (default diagonal)")
+    how.add_argument("--independent", action="store_true", help="independent candidates, never antithetic pairs")
+    how.add_argument(
+        "--belief", choices=["diagonal", "full"], help="covariance (default diagonal; adaptive: full up to 10)"
+    )
     _running(train)
     train.set_defaults(call=run_train)
 

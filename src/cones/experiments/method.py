@@ -55,7 +55,8 @@ class MethodSpec:
                 raise InputError('optimizer: "direct" has no learning rates')
             settings["optimizer"] = {"adam": Adam, "sgd": SGD, "direct": Direct}[kind](**rates)
         # An experiment runs for its budget; tolerances end it only where it asks for them.
-        settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
+        if "restarts" not in settings:  # which needs them
+            settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
         return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **limits, **settings)
 
 

@@ -67,8 +67,12 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
         popsize = self._popsize
         if popsize is None:
             popsize = max(small_popsize(self.dimension), self.num_workers + self.num_workers % 2)
+        # Nevergrad ends the run; the budget is for the radii to plan with.
+        known = self.budget is not None and self.budget >= popsize
+        limits = {"maxfev": self.budget} if known else {"maxiter": math.inf}
+        settings = {**limits, **self._settings}
         try:
-            return cones.CoNES(np.zeros(self.dimension), self._sigma0, popsize=popsize, rng=seed, **self._settings)
+            return cones.CoNES(np.zeros(self.dimension), self._sigma0, popsize=popsize, rng=seed, **settings)
         except TypeError as error:
             raise errors.NevergradTypeError(str(error)) from None
         except ValueError as error:

@@ -55,8 +55,9 @@ class Balls(Refinement):
         >>> es = cones.CoNES([1.0, 2.0], radius=cones.Balls(shape=cones.radius.Fixed(0.0)))
     """
 
-    # About the step of an evolution strategy that moves to the weighted mean of its better half.
-    mean: RadiusControl[Any] = field(default_factory=lambda: PathLength(1.5))
+    # About the step of an evolution strategy that moves to the weighted mean of its better half. On a loss without a
+    # minimum a bound keeps the mean within the numbers that can be told from each other.
+    mean: RadiusControl[Any] = field(default_factory=lambda: PathLength(1.5, largest=1e6))
     scale: RadiusControl[Any] = field(default_factory=SignalRatio)
     # From 0.05 to 1 times natural gradient descent. At the mean's gain the shape is learnt 5 to 50 times worse.
     shape: RadiusControl[Any] = field(default_factory=lambda: PathLength(0.05, gain=0.5, largest=1.0))
@@ -66,6 +67,8 @@ class Balls(Refinement):
             control = getattr(self, ball.name)
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
+            if isinstance(control, SignalRatio) and ball.name != "scale":
+                raise InputError(f"{ball.name}: SignalRatio is for the scale, which is one number")
 
     def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
         n, popsize, memory = belief.dim, situation.popsize, situation.memory
@@ -105,7 +108,7 @@ def _next(control: RadiusControl[Any], memory: Any, signal: Signal) -> tuple[Rad
 
 
 def _shaped(matrix: Spectral, length: float, radius: float) -> tuple[Spectral, float, float]:
-    """log R of the shape's ball, without what changes the determinant; the multiplier and the duality gap."""
+    """log R of the shape's ball, centred, as the scale has a ball of its own; the multiplier and the duality gap."""
     if length == 0.0 or radius == 0.0:
         return matrix.map(np.zeros_like), 0.0, 0.0
     point = solve_dual(0.0, matrix.spectrum(), radius)

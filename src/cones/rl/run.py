@@ -101,7 +101,7 @@ class TrainingRun:
             defaults["radius"] = "adaptive"
         if method == "cones" and paper:
             defaults["radius"] = paper.radius
-        if {**defaults, **given}.get("radius") != "adaptive" and "optimizer" not in given:
+        if {**defaults, **given}.get("radius") != "adaptive" and given.get("optimizer", "adam") == "adam":
             for name in ("learning_rate", "variance_learning_rate"):
                 defaults[name] = getattr(paper, name) if paper else OTHERS[name]
         return {**defaults, **given}

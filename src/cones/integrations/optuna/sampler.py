@@ -35,6 +35,7 @@ __all__ = ["CoNESSampler"]
 NOT_FOR_HERE = {
     "rng": "use seed",
     "bounds": "the search space has them",
+    "restarts": "a study's trials are one population after another, all of one size",
     **dict.fromkeys(LIMITS, "use n_trials or timeout of study.optimize, or study.stop() in a callback"),
 }
 
@@ -174,6 +175,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
             bounds=[(-EDGE, EDGE)] * dim,
             popsize=self._popsize or small_popsize(dim),
             rng=seed,
+            maxiter=math.inf,  # Optuna ends the study, and does not say when
             **self._settings,
         )
 
