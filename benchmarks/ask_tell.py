@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -44,21 +45,33 @@ def drawing(threads: str) -> Callable[[], None]:
 
 def run() -> str:
     start = np.zeros(DIM)
-    makers = {"ES": cones.ES, "NES": cones.NES, "CoNES": cones.CoNES}
-    strategies = [make(start, 1.0, popsize=POPSIZE, rng=0) for make in makers.values()]
+    common: dict[str, Any] = {"popsize": POPSIZE, "rng": 0}
+    strategies = [
+        cones.ES(start, 1.0, **common),
+        cones.NES(start, 1.0, **common),
+        cones.CoNES(start, 1.0, radius="paper", **common),
+        cones.CoNES(start, 1.0, antithetic=True, **common),
+    ]
     calls = [drawing("1"), drawing("9999"), *map(iteration, strategies)]
-    one, many, es, nes, cones_ = side_by_side(calls, ROUNDS)
+    one, many, es, nes, cones_, adaptive = side_by_side(calls, ROUNDS)
     rows = [
         ["noise, one thread", f"{1e3 * one:.2f}", "1.00", "-", "-"],
         ["noise, all cores", f"{1e3 * many:.2f}", f"{many / one:.2f}", "-", "-"],
         ["ES", f"{1e3 * es:.2f}", f"{es / one:.2f}", "1.00", "-"],
         ["NES", f"{1e3 * nes:.2f}", f"{nes / one:.2f}", f"{nes / es:.2f}", "-"],
         [
-            "CoNES",
+            "CoNES, the paper's ball and Adam",
             f"{1e3 * cones_:.2f}",
             f"{cones_ / one:.2f}",
             f"{cones_ / es:.2f}",
             verdict(cones_ / es <= OVER_ES and cones_ / one <= OVER_NOISE),
+        ],
+        [
+            "CoNES, adaptive radii, in pairs",
+            f"{1e3 * adaptive:.2f}",
+            f"{adaptive / one:.2f}",
+            f"{adaptive / es:.2f}",
+            "-",
         ],
     ]
     head = ("what", "ms", "over noise, one thread", "over ES", "target")

@@ -30,7 +30,7 @@ def run() -> str:
 
 def _iteration(dim: int, **settings: object) -> Callable[[], None]:
     """One ask and one tell as `minimize` does them, with losses that cost nothing to compute."""
-    es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, rng=0, **settings)  # type: ignore[arg-type]
+    es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, radius="paper", rng=0, **settings)  # type: ignore[arg-type]
     evaluator = SerialEvaluator(Objective(lambda X: X[:, 0], vectorized=True))
 
     def call() -> None:
