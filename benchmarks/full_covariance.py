@@ -54,7 +54,11 @@ def seconds_of_pycma() -> float:
 
 
 def run() -> str:
-    methods = {"CoNES": partial(cones.CoNES, radius="paper"), "NES": cones.NES, "ES": cones.ES}
+    methods: dict[str, Callable[..., cones.Strategy]] = {
+        "CoNES": partial(cones.CoNES, radius="paper"),
+        "NES": cones.NES,
+        "ES": cones.ES,
+    }
     rounds = [(seconds_of_pycma(), *(seconds_of_cones(make) for make in methods.values())) for _ in range(3)]
     pycma, *ours = (min(column) for column in zip(*rounds, strict=True))
     rows = [["PyCMA", f"{1e3 * pycma:.1f}", "1.00", "-"]]

@@ -55,7 +55,7 @@ functions: its section 7.1. Sphere, Rosenbrock, Rastrigin and Lunacek in 5000 di
   --full       the paper's protocol, 10 seeds and 100 000 evaluations; CMA takes about an hour per run
 
 rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NES, CMA and CoNES.
-  --quick      Swimmer, CoNES, one seed, 10^6 timesteps: a minute or two (default)
+  --quick      Swimmer, CoNES as in the paper and adaptive, one seed, 10^6 timesteps: a minute or two (default)
   --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days; do it in pieces with --env,
                --methods, --seeds and --timesteps
   --sweep      CoNES with the radii that the paper has tried, 3 seeds
