@@ -1,7 +1,7 @@
 r"""CoNES with a ball of its own for each part of the belief: mean, scale and shape.
 
 One ball for all couples parts whose estimates differ in their signal-to-noise ratio by orders of magnitude. With
-B = (tr B / n) I + B0 the step problem falls into three, each with an exact solution:
+B = (tr B / n) I + B0 the step problem falls into three, solved in closed form or by the scalar dual:
 
     mean   maximize <a, m>                 KL = |m|^2 / 2              m = sqrt(2) radius a / |a|
     scale  maximize tr B (r - 1)           KL = n (r - 1 - log r) / 2  log r = 2 radius / sqrt(n), to second order
