@@ -23,7 +23,7 @@ from cones.stopping import LIMITS, criteria_from
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings"]
+__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "default_popsize"]
 
 
 # Dimensions up to which adaptive radii learn a full covariance by default: beyond, learning it costs more evaluations
@@ -151,11 +151,21 @@ def CoNES(
     return _compose("CoNES", x0, sigma0, Convex(radius, solver), **settings)
 
 
+def default_popsize(dim: int) -> int:
+    """Candidates per iteration with adaptive radii: 4 + 3 sqrt(dim), at most 100, and even for pairs.
+
+    Example:
+        >>> [default_popsize(dim) for dim in (2, 10, 100, 1000)]
+        [8, 12, 34, 98]
+    """
+    popsize = min(100, 4 + int(3.0 * math.sqrt(dim)))
+    return popsize - popsize % 2
+
+
 def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
     """Defaults of adaptive radii."""
-    popsize = min(100, 4 + int(3.0 * math.sqrt(dim)))
     defaults: Settings = {
-        "popsize": popsize - popsize % 2,
+        "popsize": default_popsize(dim),
         "antithetic": "auto",
         "shaping": "normal_scores",
         "optimizer": Direct(),

@@ -13,7 +13,7 @@ import numpy as np
 
 import cones
 from cones.integrations.extras import missing
-from cones.integrations.population import small_popsize
+from cones.methods import default_popsize
 from cones.problems import Problem
 from cones.stopping import LIMITS
 from cones.strategy import Strategy
@@ -66,7 +66,7 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
     def _make(self, seed: int) -> Strategy:
         popsize = self._popsize
         if popsize is None:
-            popsize = max(small_popsize(self.dimension), self.num_workers + self.num_workers % 2)
+            popsize = max(default_popsize(self.dimension), self.num_workers + self.num_workers % 2)
         # Nevergrad ends the run; the budget is for the radii to plan with.
         known = self.budget is not None and self.budget >= popsize
         limits = {"maxfev": self.budget} if known else {"maxiter": math.inf}
@@ -119,7 +119,7 @@ class ConfiguredCoNES(base.ConfiguredOptimizer):  # type: ignore[misc]
     """CoNES as an optimizer of nevergrad, with settings.
 
     Args:
-        popsize: candidates per iteration; by default 4 + 3 log n, made even, and at least the number of workers.
+        popsize: candidates per iteration; by default those of `cones.CoNES`, and at least the number of workers.
         sigma0: initial standard deviation in nevergrad's standardised space, where its prior has 1.
         **settings: of `cones.CoNES`: radius, belief, shaping, optimizer and others.
 

@@ -16,7 +16,7 @@ from cones.checks import check_integer, check_positive
 from cones.integrations.extras import missing
 from cones.integrations.optuna.lineage import PLACE, Lineage, Member, Place, lineage, same
 from cones.integrations.optuna.space import EDGE, WIDTH, Coordinates
-from cones.integrations.population import small_popsize
+from cones.methods import default_popsize
 from cones.stopping import LIMITS
 from cones.strategy import Strategy
 
@@ -55,7 +55,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         x0: values of parameters to start from, by name; the middle of their ranges by default.
         sigma0: initial standard deviation, as a share of the width of each range.
         seed: makes a study repeatable, as far as trials run one after the other.
-        popsize: trials per iteration; by default 4 + 3 log n for n coordinates, made even.
+        popsize: trials per iteration; by default those of `cones.CoNES` for as many coordinates.
         independent_sampler: for parameters outside of the common search space; `RandomSampler` by default.
         warn_independent_sampling: whether to say so.
         **settings: of `cones.CoNES`: radius, belief, shaping, optimizer and others.
@@ -173,7 +173,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
             np.zeros(dim) if start is None else start,
             self._sigma0 * WIDTH,
             bounds=[(-EDGE, EDGE)] * dim,
-            popsize=self._popsize or small_popsize(dim),
+            popsize=self._popsize or default_popsize(dim),
             rng=seed,
             maxiter=math.inf,  # Optuna ends the study, and does not say when
             **self._settings,
