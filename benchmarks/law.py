@@ -65,7 +65,7 @@ def measured(dim: int = 10**6) -> Constants:
     tiny = AntitheticNoise(0, 2)
     draw, place, gradient, small = side_by_side(
         [
-            lambda: noise.for_tiles(1, dim, 0, noise.rows, nothing),
+            lambda: noise.for_spans(1, dim, 0, noise.rows, nothing),
             lambda: noise.candidates(belief, 1, 0, 10, None, buffer),
             lambda: score_function(belief, Rows(noise, 1, dim), utilities),
             update,

@@ -49,7 +49,7 @@ def _drawing_twice(dim: int) -> Callable[[], None]:
 
     def call() -> None:
         for _ in range(2):
-            noise.for_tiles(next(count), dim, 0, noise.rows, nothing)
+            noise.for_spans(next(count), dim, 0, noise.rows, nothing)
 
     return call
 

@@ -15,9 +15,9 @@ import cones
 from cones import InputError, StateError
 from cones.evaluate import Objective, SerialEvaluator
 from cones.noise import Population
-from cones.tiles import TILE
+from cones.tiles import SPAN, TILE
 
-DIM = 2 * TILE + 100
+DIM = SPAN + TILE + 100
 
 
 def sphere(X: np.ndarray) -> np.ndarray:

@@ -17,10 +17,12 @@ from cones.beliefs import Belief
 from cones.bounds import Box
 from cones.checks import check_array, check_shape
 from cones.errors import InputError, StateError
+from cones.memory import Shelf
 from cones.noise import Population
 from cones.progress import COLUMNS, History, State
 from cones.refine.refinement import NO_RADII, Radii
 from cones.stopping import ALL_FAILED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
+from cones.tiles import extremes
 from cones.types import Matrix, Vector
 
 __all__ = ["Move", "Strategy"]
@@ -71,6 +73,7 @@ class Strategy(ABC):
         self.criteria = criteria
         self.history = History() if history is None else history
         self._asked: tuple[int, Matrix | Population] | None = None  # iteration, candidates
+        self._shelf = Shelf()
         self._clock = time.perf_counter()
 
     def __repr__(self) -> str:
@@ -120,11 +123,12 @@ class Strategy(ABC):
         failed = np.isnan(losses)
         fault = ALL_FAILED.name if failed.all() else ""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            move = self._move(losses)
+            with self._shelf.in_use():
+                move = self._move(losses)
             spread = move.belief.spread()
             finite = losses[np.isfinite(losses)]
             mean_loss, deviation = (finite.mean(), finite.std()) if finite.size else (math.nan, math.nan)
-        if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and bool(np.isfinite(move.belief.mean).all())):
+        if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and all(map(math.isfinite, extremes(move.belief.mean)))):
             move, fault = self._unmoved(), DIVERGED.name
         best = int(np.where(failed, np.inf, losses).argmin() if failed.any() else losses.argmin())
         improved = losses[best] < state.best_fun
@@ -134,7 +138,7 @@ class Strategy(ABC):
             memory=move.memory,
             iteration=state.iteration + 1,
             evaluations=state.evaluations + losses.size,
-            best_x=candidates[best].copy() if improved else state.best_x,
+            best_x=self._candidate(candidates, best) if improved else state.best_x,
             best_fun=float(losses[best]) if improved else state.best_fun,
             seconds=state.seconds + self._lap(),
             fault=fault,
@@ -159,6 +163,10 @@ class Strategy(ABC):
         self.state = new
         self._asked = None
         self._told_all()
+
+    @staticmethod
+    def _candidate(candidates: Matrix | Population, index: int) -> Vector:
+        return candidates[index] if isinstance(candidates, Population) else candidates[index].copy()
 
     def _told_all(self) -> None:  # noqa: B027 - most have nothing to do
         """After an iteration: a method may restart."""

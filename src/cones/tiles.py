@@ -1,7 +1,8 @@
 """Vectors in pieces that fit the cache.
 
 Noise, gradients and sums go tile by tile: temporary arrays are of a tile's size and not of the vector's, any
-thread can take any tile, and a number does not depend on which thread, or how many, computed it.
+thread can take any tile, and a number does not depend on which thread, or how many, computed it. What is done to
+each number by itself goes by spans of a few tiles.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ import numpy as np
 from cones.threads import for_blocks
 from cones.types import Vector
 
-__all__ = ["TILE", "extremes", "for_each_tile", "inner", "tile_count", "tile_slice", "tiles"]
+__all__ = ["SPAN", "TILE", "extremes", "for_each_span", "for_each_tile", "inner", "tile_count", "tile_slice", "tiles"]
 
 # Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
 TILE = 8192
-# Tiles from which on a second thread is worth waking.
-WORTH_THREADS = 8
+# A pass over fewer numbers is so short that threads wait for each other's interpreter lock.
+SPAN = 4 * TILE
+# Numbers from which on a second thread is worth waking.
+WORTH_THREADS = 7 * TILE + 1
 
 
-def tile_count(size: int) -> int:
-    return -(-size // TILE)
+def tile_count(size: int, width: int = TILE) -> int:
+    return -(-size // width)
 
 
-def tile_slice(tile: int, size: int) -> slice:
-    return slice(tile * TILE, min((tile + 1) * TILE, size))
+def tile_slice(tile: int, size: int, width: int = TILE) -> slice:
+    return slice(tile * width, min((tile + 1) * width, size))
 
 
 def tiles(size: int) -> Iterator[slice]:
@@ -34,10 +37,9 @@ def tiles(size: int) -> Iterator[slice]:
     return (tile_slice(tile, size) for tile in range(tile_count(size)))
 
 
-def for_each_tile(work: Callable[[int, slice], None], size: int) -> None:
+def for_each_tile(work: Callable[[int, slice], None], size: int, width: int = TILE) -> None:
     """Call `work(tile, part)` for every tile of a vector, on all cores if there are many."""
-    count = tile_count(size)
-    if count == 1:
+    if size <= width:
         work(0, slice(0, size))
         return
 
@@ -45,9 +47,14 @@ def for_each_tile(work: Callable[[int, slice], None], size: int) -> None:
         # Of this thread; what overflows or is no number is seen in the result.
         with np.errstate(all="ignore"):
             for tile in range(first, last):
-                work(tile, tile_slice(tile, size))
+                work(tile, tile_slice(tile, size, width))
 
-    for_blocks(block, count, count >= WORTH_THREADS)
+    for_blocks(block, tile_count(size, width), size >= WORTH_THREADS)
+
+
+def for_each_span(work: Callable[[slice], None], size: int) -> None:
+    """Call `work(part)` for every span of a vector: for what is done to each number by itself."""
+    for_each_tile(lambda _, part: work(part), size, SPAN)
 
 
 def inner(x: Vector, y: Vector) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from cones.beliefs.spectral import Spectral
 from cones.errors import InputError
+from cones.tiles import inner
 from cones.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Belief(ABC):
     def spread(self) -> float:
         """Root of the mean variance per coordinate."""
         deviations = self.standard_deviations()
-        return float(np.linalg.norm(deviations)) / math.sqrt(self.dim)
+        return math.sqrt(inner(deviations, deviations) / self.dim)
 
     @abstractmethod
     def encode(self, encoding: str) -> Vector:

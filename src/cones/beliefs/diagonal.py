@@ -12,7 +12,8 @@ from cones.beliefs.belief import Belief, FrameGradient, Gradient
 from cones.beliefs.encodings import DIAGONAL, ENCODINGS, Encoding
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_one_of, check_vector
-from cones.tiles import for_each_tile, inner, tile_count
+from cones.memory import new_vector
+from cones.tiles import for_each_span, for_each_tile, inner, tile_count
 from cones.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -93,11 +94,12 @@ class DiagonalGaussian(Belief):
         return FrameGradient(mean * self.deviation, Spectral(covariance * self.variance))
 
     def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
-        first, second = (np.zeros(self.dim, self.mean.dtype) for _ in range(2))
+        first, second = (new_vector(self.dim, self.mean.dtype) for _ in range(2))
         odd, even = odd.astype(first.dtype), even.astype(first.dtype)
 
         def use(columns: slice, blocks: Iterator[tuple[slice, Matrix, Matrix]]) -> None:
             mean, moment = first[columns], second[columns]
+            mean[:] = moment[:] = 0.0
             for which, normals, squares in blocks:
                 # Not by BLAS, whose threads would get into each other's way here.
                 mean += np.einsum("i,ij->j", odd[which], normals)
@@ -108,10 +110,10 @@ class DiagonalGaussian(Belief):
         return first, Spectral(second)
 
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
-        mean, deviation = np.empty_like(self.mean), np.empty_like(self.deviation)
+        mean, deviation = (new_vector(self.dim, self.mean.dtype) for _ in range(2))
         smallest, largest = DEVIATIONS[deviation.dtype.name]
 
-        def work(_: int, part: slice) -> None:
+        def work(part: slice) -> None:
             np.add(self.mean[part], shift[part], out=mean[part])
             growth = deviation[part]
             np.multiply(log_ratio.values[part], 0.5, out=growth)
@@ -120,7 +122,7 @@ class DiagonalGaussian(Belief):
             np.clip(growth, smallest, largest, out=growth)
 
         with np.errstate(over="ignore"):
-            for_each_tile(work, self.dim)
+            for_each_span(work, self.dim)
         return self.from_deviation(mean, deviation)
 
     def kl_of_move(self, shift: Vector, log_ratio: Spectral) -> float:

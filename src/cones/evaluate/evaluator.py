@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from cones.errors import InputError
+from cones.memory import Shelf
 from cones.noise import Population
 from cones.types import Matrix, Vector
 
@@ -51,14 +51,13 @@ class Objective:
         """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time."""
         losses = np.empty(last - first) if out is None else out
         size = population.chunk_size
-        buffer = None
+        shelf = Shelf()  # the same memory for every chunk, unless `fun` has kept hold of it
         for start in range(first, last, size):
             stop = min(start + size, last)
-            # The same memory for every chunk, new memory being slow, unless `fun` has kept hold of it.
-            if buffer is None or sys.getrefcount(buffer) > 2:
-                buffer = np.empty((size, population.shape[1]), population.noise.dtype)
             part = losses[start - first : stop - first]
-            part[:] = self.losses(population.block(start, stop, out=buffer[: stop - start]), start, part, own=True)
+            memory = shelf.take((stop - start, population.shape[1]), population.noise.dtype)
+            part[:] = self.losses(population.block(start, stop, out=memory), start, part, own=True)
+            del memory
         return losses
 
     def _checked(self, value: Any, count: int) -> Vector:

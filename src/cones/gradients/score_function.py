@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from cones.beliefs.belief import Belief, FrameGradient
 from cones.noise.rows import Rows
+from cones.tiles import for_each_span
 from cones.types import Vector
 
 __all__ = ["score_function"]
@@ -30,8 +31,11 @@ def score_function(belief: Belief, rows: Rows, utilities: Vector) -> FrameGradie
     total = float(even.sum())
 
     def centred(values: Vector) -> Vector:
-        values -= total
-        values *= 0.5
+        def work(part: slice) -> None:
+            values[part] -= total
+            values[part] *= 0.5
+
+        for_each_span(work, values.size)
         return values
 
     return FrameGradient(mean, moment.map(centred))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK", "Rows"]
 
 # Rows at a time: a tile of so many stays in the cache.
-BLOCK = 8
+BLOCK = 16
 
 
 @dataclass(frozen=True)
@@ -40,30 +40,30 @@ class Rows:
         """Call `use(columns, blocks)` for every tile of columns, on all cores.
 
         `blocks` are the rows in those columns, a few at a time: (which rows, their normals, memory of the same shape to
-        compute in). The normals are not to be changed.
+        compute in). That memory may be the one of the normals, which are not to be changed in any other way.
         """
 
         def work(first: int, last: int) -> None:
             pen = self.noise.pen(self.iteration, self.dim) if self.kept is None else None
-            buffer, scratch = np.empty((2, BLOCK, min(TILE, self.dim)), self.noise.dtype)
+            buffer = np.empty((BLOCK, min(TILE, self.dim)), self.noise.dtype)
             for tile in range(first, last):
                 columns = tile_slice(tile, self.dim)
-                use(columns, self._blocks(tile, columns, pen, buffer, scratch))
+                use(columns, self._blocks(tile, columns, pen, buffer))
 
         count = tile_count(self.dim)
         for_blocks(work, count, count > 1)
 
     def _blocks(
-        self, tile: int, columns: slice, pen: Pen | None, buffer: Matrix, scratch: Matrix
+        self, tile: int, columns: slice, pen: Pen | None, buffer: Matrix
     ) -> Iterator[tuple[slice, Matrix, Matrix]]:
         width = columns.stop - columns.start
         for start in range(0, self.noise.rows, BLOCK):
             stop = min(start + BLOCK, self.noise.rows)
-            rows, space = slice(start, stop), scratch[: stop - start, :width]
+            rows, space = slice(start, stop), buffer[: stop - start, :width]
             if pen is None or self.kept is not None:
                 assert self.kept is not None
                 yield rows, self.kept[rows, columns], space
                 continue
             for place in range(stop - start):
-                pen.draw(start + place, tile, buffer[place, :width])
-            yield rows, buffer[: stop - start, :width], space
+                pen.draw(start + place, tile, space[place])
+            yield rows, space, space

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
 from cones.threads import for_blocks
-from cones.tiles import TILE, tile_count, tile_slice
+from cones.tiles import SPAN, TILE, tile_count, tile_slice, tiles
 from cones.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -150,27 +150,27 @@ class Noise(ABC):
         """Rows `start` to `stop` of the noise of an iteration, shape (stop - start, dim)."""
         stop = self.rows if stop is None else stop
         noise = np.empty((stop - start, dim), self.dtype)
-        self.for_tiles(iteration, dim, start, stop, _nothing, noise)
+        self.for_spans(iteration, dim, start, stop, _nothing, noise)
         return noise
 
-    def for_tiles(self, iteration: int, dim: int, start: int, stop: int, use: Use, kept: Matrix | None = None) -> None:
-        """Call `use(row - start, columns, normals)` for every tile of rows `start` to `stop`, on all cores.
+    def for_spans(self, iteration: int, dim: int, start: int, stop: int, use: Use, kept: Matrix | None = None) -> None:
+        """Call `use(row - start, columns, normals)` for every span of rows `start` to `stop`, on all cores.
 
         The normals are written to `kept`, shape (stop - start, dim), if it is given.
         """
-        count = tile_count(dim)
 
         def work(first: int, last: int) -> None:
             pen = self.pen(iteration, dim)
-            buffer = np.empty(min(TILE, dim), self.dtype)
+            buffer = np.empty(min(SPAN, dim), self.dtype)
             for place in range(first, last):
-                tile, row = divmod(place, stop - start)  # what belongs to a tile's columns stays in the cache
-                columns = tile_slice(tile, dim)
+                span, row = divmod(place, stop - start)  # what belongs to a span's columns stays in the cache
+                columns = tile_slice(span, dim, SPAN)
                 normals = buffer[: columns.stop - columns.start] if kept is None else kept[row, columns]
-                pen.draw(start + row, tile, normals)
+                for tile, part in enumerate(tiles(normals.size), start=span * (SPAN // TILE)):
+                    pen.draw(start + row, tile, normals[part])
                 use(row, columns, normals)
 
-        for_blocks(work, (stop - start) * count, (stop - start) * dim >= WORTH_THREADS)
+        for_blocks(work, (stop - start) * tile_count(dim, SPAN), (stop - start) * dim >= WORTH_THREADS)
 
     @abstractmethod
     def place(self, mean: Vector, displacement: Vector, candidates: Matrix) -> None:
@@ -202,10 +202,10 @@ class Noise(ABC):
                 own = population[row, :, columns]
                 self.place(belief.mean[columns], belief.displacements(normals, own[-1], columns), own)
 
-            self.for_tiles(iteration, dim, start, stop, use, kept)
+            self.for_spans(iteration, dim, start, stop, use, kept)
         else:
             noise = np.empty((count, dim), self.dtype) if kept is None else kept
-            self.for_tiles(iteration, dim, start, stop, _nothing, noise)
+            self.for_spans(iteration, dim, start, stop, _nothing, noise)
             self.place(belief.mean, belief.displacements(noise), population)
         return whole
 

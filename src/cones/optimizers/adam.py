@@ -14,9 +14,10 @@ import numpy as np
 
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_fraction, check_positive, store
+from cones.memory import new_vector
 from cones.optimizers.optimizer import Change, Optimizer, checked_rates, mean_square
 from cones.refine.refinement import Direction
-from cones.tiles import for_each_tile
+from cones.tiles import for_each_span
 from cones.types import Vector
 
 __all__ = ["Adam", "AdamMemory"]
@@ -91,11 +92,11 @@ class Adam(Optimizer[AdamMemory]):
         self, rate: float, first: Vector, second: Vector, gradient: Vector, count: int
     ) -> tuple[Vector, Vector, Vector]:
         """The change, written over the gradient, and both moments after it."""
-        new_first, new_second = np.empty_like(first), np.empty_like(second)
+        new_first, new_second = (new_vector(first.size, first.dtype) for _ in range(2))
         # The bias corrections as two numbers instead of two passes over memory.
         first_correction, second_correction = 1.0 - self.beta1**count, math.sqrt(1.0 - self.beta2**count)
 
-        def work(_: int, part: slice) -> None:
+        def work(part: slice) -> None:
             change, mean, square = gradient[part], new_first[part], new_second[part]
             np.multiply(first[part], self.beta1, out=mean)
             mean += change * (1.0 - self.beta1)
@@ -108,5 +109,5 @@ class Adam(Optimizer[AdamMemory]):
             np.divide(mean, change, out=change)
             change *= -rate * second_correction / first_correction
 
-        for_each_tile(work, gradient.size)
+        for_each_span(work, gradient.size)
         return gradient, new_first, new_second

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cones.checks import check_positive, store
+from cones.memory import new_vector
 from cones.radius.control import Radius, RadiusControl, Signal
-from cones.tiles import for_each_tile, inner
+from cones.tiles import for_each_span, inner
 from cones.types import Vector
 
 __all__ = ["DirectionPath", "PathLength", "PathMemory"]
@@ -45,15 +46,14 @@ class DirectionPath:
     def extended(self, direction: Vector, length: float) -> DirectionPath:
         """With one more direction, of the given length."""
         keep, add = 1.0 - FORGETTING, math.sqrt(FORGETTING * (2.0 - FORGETTING)) / length
-        old, new, vector = self.vector.ravel(), np.empty_like(self.vector), direction.ravel()
-        flat = new.ravel()
+        old, vector, flat = self.vector.ravel(), direction.ravel(), new_vector(direction.size, self.vector.dtype)
 
-        def work(_: int, part: slice) -> None:
+        def work(part: slice) -> None:
             np.multiply(vector[part], add, out=flat[part])
             flat[part] += keep * old[part]
 
-        for_each_tile(work, flat.size)
-        return DirectionPath(new, keep**2 * self.expected + FORGETTING * (2.0 - FORGETTING))
+        for_each_span(work, flat.size)
+        return DirectionPath(flat.reshape(direction.shape), keep**2 * self.expected + FORGETTING * (2.0 - FORGETTING))
 
     def squared_length(self) -> float:
         flat = self.vector.ravel()

@@ -25,7 +25,7 @@ from cones.radius import PathLength, RadiusControl, Signal, SignalRatio
 from cones.radius.control import Radius
 from cones.refine.refinement import Direction, Radii, Refinement, Situation
 from cones.solvers.dual import solve_dual
-from cones.tiles import for_each_tile, inner
+from cones.tiles import for_each_span, inner
 from cones.types import Vector
 
 __all__ = ["Balls", "BallsMemory"]
@@ -115,29 +115,29 @@ def _shaped(matrix: Spectral, length: float, radius: float) -> tuple[Spectral, f
     logs = point.log_ratio
     centre = -float(np.sum(logs, dtype=np.float64)) / logs.size
 
-    def work(_: int, part: slice) -> None:
+    def work(part: slice) -> None:
         logs[part] += centre
         np.clip(logs[part], -LARGEST_LOG, LARGEST_LOG, out=logs[part])
 
-    for_each_tile(work, logs.size)
+    for_each_span(work, logs.size)
     return matrix.with_spectrum(logs), point.multiplier, point.gap
 
 
 def _multiplied(vector: Vector, factor: float) -> Vector:
     """In place."""
 
-    def work(_: int, part: slice) -> None:
+    def work(part: slice) -> None:
         vector[part] *= factor
 
-    for_each_tile(work, vector.size)
+    for_each_span(work, vector.size)
     return vector
 
 
 def _added(vector: Vector, number: float) -> Vector:
     """In place."""
 
-    def work(_: int, part: slice) -> None:
+    def work(part: slice) -> None:
         vector[part] += number
 
-    for_each_tile(work, vector.size)
+    for_each_span(work, vector.size)
     return vector

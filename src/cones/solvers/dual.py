@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cones.tiles import TILE, extremes, for_each_tile, inner, tile_count, tiles
+from cones.memory import new_vector
+from cones.tiles import TILE, extremes, for_each_span, for_each_tile, inner, tile_count, tiles
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]
@@ -76,23 +77,23 @@ class _Lagrangian:
 
     def __init__(self, norm_a: float, b: Vector, lowest: float, highest: float, scale: float, radius: float) -> None:
         self.norm_a = norm_a
-        self.b2, self.distance = np.empty((2, b.size))
+        # `log1m` is log(1 - t) of the last `step`.
+        self.b2, self.distance, self.log1m = (new_vector(b.size, np.float64) for _ in range(3))
         self.single = b.size <= TILE
 
-        def scaled(_: int, part: slice) -> None:
+        def scaled(part: slice) -> None:
             np.divide(b[part], scale, out=self.b2[part])
             self.b2[part] *= 2.0
 
-        def distant(_: int, part: slice) -> None:
+        def distant(part: slice) -> None:
             np.subtract(self.smallest_multiplier, self.b2[part], out=self.distance[part])
 
-        for_each_tile(scaled, b.size)
+        for_each_span(scaled, b.size)
         self.smallest_multiplier = max(0.0, 2.0 * (highest / scale))
         self.largest = 2.0 * (max(highest, -lowest) / scale)
-        for_each_tile(distant, b.size)
+        for_each_span(distant, b.size)
         # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
         self.plain_log = radius**2 > 1e-3 * b.size
-        self.log1m = np.empty_like(self.b2)  # log(1 - t) of the last `step`
 
     @cached_property
     def power_sums(self) -> Vector:
@@ -154,10 +155,10 @@ class _Lagrangian:
     def log_ratio(self) -> Vector:
         """log r = -log(1 - t) of the last `step`, in its place."""
 
-        def work(_: int, part: slice) -> None:
+        def work(part: slice) -> None:
             np.negative(self.log1m[part], out=self.log1m[part])
 
-        for_each_tile(work, self.log1m.size)
+        for_each_span(work, self.log1m.size)
         return self.log1m
 
     def bracket(self, radius: float) -> tuple[float, float, float]:

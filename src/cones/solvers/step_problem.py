@@ -20,8 +20,9 @@ from cones.beliefs.belief import Belief, FrameGradient, Gradient
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_array, check_one_of, check_positive
 from cones.errors import InputError
+from cones.memory import new_vector
 from cones.solvers.dual import solve_dual
-from cones.tiles import for_each_tile, inner
+from cones.tiles import for_each_span, inner
 from cones.types import Vector
 
 __all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "check_radius", "solve_frame", "solve_step"]
@@ -141,13 +142,13 @@ def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") ->
         status = StepStatus.ZERO_GRADIENT
     else:
         status = StepStatus.OPTIMAL if point.converged else StepStatus.INACCURATE
-    mean = np.empty_like(gradient.mean)
+    mean = new_vector(gradient.mean.size, gradient.mean.dtype)
 
-    def work(_: int, part: slice) -> None:
+    def work(part: slice) -> None:
         np.divide(gradient.mean[part], point.scale, out=mean[part])
         mean[part] /= point.unit_multiplier
 
-    for_each_tile(work, mean.size)
+    for_each_span(work, mean.size)
     return FrameStep(
         mean=mean,
         log_ratio=gradient.covariance.with_spectrum(point.log_ratio),

@@ -1,0 +1,85 @@
+"""Memory that is used again, and never while somebody looks at it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cones
+from cones.memory import LARGE, LARGEST_SHELF, Shelf, new_vector
+
+DIM = LARGE // 8 + 5  # vectors of this size come from the shelf
+
+
+def address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def test_memory_is_given_again_when_it_and_its_views_are_gone() -> None:
+    shelf = Shelf()
+    first = shelf.take((4, 3), "float64")
+    place, row = address(first), first[1]
+    del first
+    assert address(shelf.take((4, 3), "float64")) != place  # `row` is left
+    del row
+    assert address(shelf.take((4, 3), "float64")) == place
+
+
+def test_memory_of_another_shape_or_type_is_not_given() -> None:
+    shelf = Shelf()
+    place = address(shelf.take((6,), "float64"))
+    assert {address(shelf.take((5,), "float64")), address(shelf.take((6,), "float32"))}.isdisjoint({place})
+    assert address(shelf.take((6,), "float64")) == place
+
+
+def test_what_is_held_does_not_fill_the_shelf() -> None:
+    shelf = Shelf()
+    held = [shelf.take((2,), "float64") for _ in range(LARGEST_SHELF + 10)]
+    assert len({address(vector) for vector in held}) == len(held)
+    assert len(shelf._arrays) == LARGEST_SHELF
+
+
+def test_a_read_only_vector_can_be_written_when_it_is_given_again() -> None:
+    shelf = Shelf()
+    vector = shelf.take((3,), "float64")
+    vector.flags.writeable = False
+    place = address(vector)
+    del vector
+    again = shelf.take((3,), "float64")
+    again[:] = 1.0
+    assert address(again) == place
+
+
+def test_only_large_vectors_inside_a_block_come_from_the_shelf() -> None:
+    shelf = Shelf()
+    with shelf.in_use():
+        small, large = new_vector(10, "float64"), new_vector(DIM, "float64")
+    outside = new_vector(DIM, "float64")
+    assert [array.size for array in shelf._arrays] == [DIM]
+    assert large.base is shelf._arrays[0]
+    assert small.base is None is outside.base
+
+
+@pytest.mark.parametrize("settings", [{}, {"radius": "paper"}, {"optimizer": cones.SGD(0.1)}], ids=str)
+def test_what_a_user_holds_is_never_written_again(settings: dict[str, Any]) -> None:
+    es = cones.CoNES(np.full(DIM, 2.0), popsize=8, rng=3, **settings)
+    held, copies = [], []
+    for _ in range(5):
+        X = es.ask()
+        es.tell(X, np.einsum("ij,ij->i", X, X))
+        state = es.state
+        held.append((state.belief.mean, state.belief.deviation, state.best_x, es.result.x))
+        copies.append([array.copy() for array in held[-1]])
+    for arrays, before in zip(held, copies, strict=True):
+        for array, copy in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(array, copy)
+
+
+def test_iterations_take_the_memory_of_earlier_ones() -> None:
+    es = cones.CoNES(np.full(DIM, 2.0), popsize=8, radius="paper", rng=3)
+    sizes = []
+    for _ in range(6):
+        X = es.ask()
+        es.tell(X, np.einsum("ij,ij->i", X, X))
+        sizes.append(len(es._shelf._arrays))
+    assert sizes[2] == sizes[-1] > 0
