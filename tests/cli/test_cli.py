@@ -150,8 +150,16 @@ class TestMinimizeFunction:
             (("--dim", "7"), "has 2 dimensions, got 7"),
             (("--dim", "2", "--method", "es"), "is a run of CoNES, got --method es"),
             (("--x0", "1,2,3"), "has 2 dimensions, got 3"),
+            (("--dim", "2", "--radius", "paper"), "was begun with another --radius"),
+            (("--dim", "2", "--learning-rate", "0.2"), "was begun with another --learning-rate"),
+            (("--dim", "2", "--belief", "diagonal"), "was begun with another --belief"),
+            (("--dim", "2", "--shaping", "raw"), "was begun with another --shaping"),
+            (("--dim", "2", "--independent"), "was begun with another --independent"),
+            (("--dim", "2", "--restarts", "2"), "was begun with another --restarts"),
+            (("--dim", "2", "--seed", "5"), "was begun with another --seed"),
+            (("--dim", "2", "--bounds", "5", "9"), "was begun with another --bounds"),
         ):
-            assert run("minimize", "losses:sphere", *flags, "--checkpoint", "run.ckpt", "--resume", *SMALL) == 2
+            assert run("minimize", "losses:sphere", *SMALL, *flags, "--checkpoint", "run.ckpt", "--resume") == 2
             assert message in capsys.readouterr().err
 
     def test_errors_of_the_function_are_not_taken_for_bad_input(self, capsys: pytest.CaptureFixture[str]) -> None:

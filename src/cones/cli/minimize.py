@@ -23,6 +23,7 @@ from cones.cli.flags import RADIUS_HELP, radius
 from cones.errors import InputError
 from cones.experiments.records import rounded
 from cones.methods import METHODS
+from cones.pipeline import Pipeline
 from cones.shaping import SHAPINGS
 from cones.threads import core_count
 from cones.types import Vector
@@ -31,6 +32,19 @@ __all__ = ["add_to"]
 
 # Flags that are for the methods of this library.
 NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts")
+
+# What flags have set in a strategy that a checkpoint keeps.
+SET_BY: dict[str, Callable[[Any], Any]] = {
+    "radius": lambda es: es.refinement,
+    "learning_rate": lambda es: es.optimizer,
+    "variance_learning_rate": lambda es: es.optimizer,
+    "belief": lambda es: type(es.state.belief),
+    "shaping": lambda es: es.shaping,
+    "independent": lambda es: (es.pairing, type(es.noise)),
+    "restarts": lambda es: es.restarts,
+    "seed": lambda es: es.noise.seed,
+    "bounds": lambda es: None if es.box is None else (es.box.lower.tolist(), es.box.upper.tolist()),
+}
 
 DESCRIPTION = """\
 Minimise a Python function, or what a program prints.
@@ -185,7 +199,7 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _check_resumed(options: argparse.Namespace) -> None:
-    """A checkpoint keeps start, method and settings; a dimension, method or popsize of another run is refused."""
+    """A checkpoint keeps start, method and settings; flags that say something else are refused."""
     kept = cones.load(options.checkpoint)
     dim = kept.state.belief.dim
     said = options.dim if options.dim is not None else None if options.x0 is None else _start(options).size
@@ -196,6 +210,18 @@ def _check_resumed(options: argparse.Namespace) -> None:
     popsize = kept.popsize >> kept.state.restarts  # which double it
     if options.popsize is not None and options.popsize != popsize:
         raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
+    given = [name for name in SET_BY if getattr(options, name) not in (None, False)]
+    if given and isinstance(kept, Pipeline):
+        said = METHODS[kept.method.lower()](_middle(options, dim), rng=options.seed, **_settings(options, dim))
+        for name in given:
+            if SET_BY[name](said) != SET_BY[name](kept):
+                flag = "--" + name.replace("_", "-")
+                raise InputError(f"--resume: {options.checkpoint} was begun with another {flag}; leave it out")
+
+
+def _middle(options: argparse.Namespace, dim: int) -> Vector:
+    """A start within the bounds, for a strategy that is not run."""
+    return np.full(dim, 0.0 if options.bounds is None else 0.5 * sum(options.bounds))
 
 
 def _check_method(options: argparse.Namespace) -> None:
@@ -220,22 +246,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
     if options.resume and Path(options.checkpoint).exists():
         _check_resumed(options)
         return cones.resume(options.checkpoint, fun, workers=workers, disp=not options.quiet, **faults, **limits)
-    settings: dict[str, Any] = {
-        "popsize": options.popsize,
-        "radius": options.radius,
-        "belief": options.belief,
-        "shaping": options.shaping,
-        "restarts": options.restarts,
-        "sigma0": options.sigma0,
-        "checkpoint_every": options.checkpoint_every,
-        "antithetic": False if options.independent else None,
-    }
     x0 = _start(options)
-    if options.learning_rate is not None or options.variance_learning_rate is not None:
-        rate = 0.1 if options.learning_rate is None else options.learning_rate
-        settings["optimizer"] = cones.Adam(rate, options.variance_learning_rate)
-    if options.bounds:
-        settings["bounds"] = [tuple(options.bounds)] * x0.size
     return cones.minimize(
         fun,
         x0,
@@ -245,10 +256,25 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         workers=workers,
         disp=not options.quiet,
         checkpoint=options.checkpoint,
+        checkpoint_every=options.checkpoint_every,
         **faults,
-        **{name: value for name, value in settings.items() if value is not None},
+        **_settings(options, x0.size),
         **limits,
     )
+
+
+def _settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
+    """What the flags say about the method."""
+    settings: dict[str, Any] = {name: getattr(options, name) for name in ("popsize", "radius", "belief", "shaping")}
+    settings |= {"restarts": options.restarts, "sigma0": options.sigma0}
+    if options.independent:
+        settings["antithetic"] = False
+    if options.learning_rate is not None or options.variance_learning_rate is not None:
+        rate = 0.1 if options.learning_rate is None else options.learning_rate
+        settings["optimizer"] = cones.Adam(rate, options.variance_learning_rate)
+    if options.bounds:
+        settings["bounds"] = [tuple(options.bounds)] * dim
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _objective(
