@@ -139,7 +139,7 @@ def _wire() -> str:
 
 
 def _checkpoint() -> str:
-    es = cones.CoNES(np.zeros(10**7), popsize=4, rng=0, chunked=True)
+    es = cones.CoNES(np.zeros(10**7), popsize=4, radius="paper", rng=0, chunked=True)
     X = es.ask()
     es.tell(X, np.arange(4.0))
     with tempfile.TemporaryDirectory(dir=os.environ.get("CONES_BENCHMARK_DIR")) as folder:

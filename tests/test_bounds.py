@@ -98,3 +98,23 @@ def test_bounds_may_be_an_iterator_and_the_mean_is_reported_inside() -> None:
 def test_default_spread_is_a_quarter_of_a_finite_width() -> None:
     es = cones.ES([0.5, 0.5], bounds=[(0, 1), (None, 1)])
     np.testing.assert_allclose(es.state.belief.standard_deviations(), [0.25, 1.0])
+
+
+@given(x=st.lists(st.floats(-3, 3, width=32), min_size=1, max_size=8))
+def test_single_precision_stays_single_and_inside(x: list[float]) -> None:
+    low, high = 0.1, 0.3  # neither is a float of single precision
+    box = box_from([(low, high)] * len(x), np.full(len(x), 0.2))
+    assert box is not None
+    inside = box.reflect(np.array([x], dtype=np.float32))
+    assert inside.dtype == np.float32
+    assert np.all((inside >= low) & (inside <= high))
+
+
+def test_candidates_of_single_precision_in_a_box() -> None:
+    def loss(x: np.ndarray) -> float:
+        assert x.dtype == np.float32
+        assert np.all((x >= 0.1) & (x <= 0.3))
+        return float((x**2).sum())
+
+    result = cones.minimize(loss, [0.1, 0.1], bounds=[(0.1, 0.3)] * 2, dtype="float32", rng=0, maxiter=20)
+    assert result.x.dtype == np.float32

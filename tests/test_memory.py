@@ -1,12 +1,13 @@
 """Memory that is used again, and never while somebody looks at it."""
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 import cones
-from cones.memory import LARGE, LARGEST_SHELF, Shelf, new_vector
+from cones.memory import LARGE, LARGEST_SHELF, MOST_FREE, Shelf, new_vector
 
 DIM = LARGE // 8 + 5  # vectors of this size come from the shelf
 
@@ -83,3 +84,19 @@ def test_iterations_take_the_memory_of_earlier_ones() -> None:
         es.tell(X, np.einsum("ij,ij->i", X, X))
         sizes.append(len(es._shelf._arrays))
     assert sizes[2] == sizes[-1] > 0
+
+
+def test_what_was_let_go_does_not_stay_for_good() -> None:
+    shelf = Shelf()
+    held = [shelf.take((2,), "float64") for _ in range(LARGEST_SHELF)]
+    del held
+    shelf.take((2,), "float64")
+    assert len(shelf._arrays) == MOST_FREE
+
+
+def test_a_pickle_has_no_memory_that_is_not_used() -> None:
+    es = cones.CoNES(np.full(DIM, 2.0), popsize=8, rng=3)
+    for _ in range(3):
+        X = es.ask()
+        es.tell(X, np.einsum("ij,ij->i", X, X))
+    assert len(pickle.dumps(es)) < 10 * 8 * DIM

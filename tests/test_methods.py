@@ -133,6 +133,9 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"radius": "adaptive", "optimizer": cones.Adam()}, "optimizer: expected none with adaptive radii"),
         ({"restarts": -1}, "restarts: expected at least 0, got -1"),
         ({"antithetic": "some"}, "antithetic: expected True, False or 'auto', got 'some'"),
+        ({"radius": np.array([1.0, 2.0])}, "radius: expected a number"),
+        ({"antithetic": np.array([1, 2])}, "antithetic: expected True, False or 'auto'"),
+        ({"x0": [1e39, 1.0], "dtype": "float32"}, "x0 as float32: expected finite numbers, got inf"),
         ({"rng": 1.5}, "rng: expected an integer, a numpy Generator, .* got 1.5"),
     ],
 )
@@ -143,6 +146,30 @@ def test_bad_settings_are_named(settings: dict[str, object], message: str) -> No
 
 def test_a_typo_in_a_setting_is_refused() -> None:
     with pytest.raises(
-        TypeError, match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; expected one of belief, "
+        TypeError,
+        match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; expected one of radius, solver, sigma0, belief, ",
     ):
         cones.CoNES([0.0], popsice=10)
+
+
+@pytest.mark.parametrize("method", [cones.ES, cones.NES, cones.CoNES])
+def test_none_is_as_good_as_not_given(method) -> None:
+    nothing = dict.fromkeys(("popsize", "belief", "antithetic", "optimizer", "shaping", "restarts", "dtype", "bounds"))
+    one, other = method([1.0] * 3, rng=0), method([1.0] * 3, rng=0, **nothing)
+    np.testing.assert_array_equal(one.ask(), other.ask())
+    assert (one.restarts, one.shaping, one.optimizer) == (other.restarts, other.shaping, other.optimizer)
+
+
+@pytest.mark.parametrize(
+    ("method", "names"),
+    [
+        (cones.CoNES, ["CoNES()", "radius", "solver", "popsize", "maxfev"]),
+        (cones.ES, ["ES()", "popsize", "dtype", "maxfev"]),
+        (cones.CMA, ["CMA()", "popsize", "diagonal", "options", "bounds", "rng", "maxfev"]),
+        (cones.SepCMA, ["SepCMA()", "popsize", "bounds", "maxfev"]),
+    ],
+)
+def test_an_unknown_setting_is_answered_by_the_known_ones(method, names: list[str]) -> None:
+    with pytest.raises(TypeError) as error:
+        method([1.0, 2.0], foo=1)
+    assert all(name in str(error.value) for name in names)

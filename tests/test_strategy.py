@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import copy
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -231,3 +235,47 @@ def test_repr_says_where_the_run_stands() -> None:
     advance(es, 3)
     assert repr(es).startswith("CoNES(FullGaussian(dim=2, spread=")
     assert "iteration=3" in repr(es)
+
+
+EVERY = [cones.ES, cones.NES, cones.CoNES, cones.CMA, cones.SepCMA]
+
+
+@pytest.mark.parametrize("method", EVERY)
+def test_the_array_of_losses_may_be_used_again(method, tmp_path: Path) -> None:
+    es, other = method(np.ones(4), rng=0), method(np.ones(4), rng=0)
+    values = np.empty(es.popsize)
+    for _ in range(5):
+        X = es.ask()
+        values[:] = sphere(X)
+        es.tell(X, values)
+    advance(other, 5)
+    es.save(tmp_path / "run.ckpt")
+    np.testing.assert_array_equal(cones.load(tmp_path / "run.ckpt").ask(), other.ask())
+
+
+@pytest.mark.parametrize("method", EVERY)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda es: pickle.loads(pickle.dumps(es))])
+def test_a_copy_goes_on_by_itself(method, copied) -> None:
+    es, straight = method(np.ones(5), rng=0), method(np.ones(5), rng=0)
+    advance(straight, 6)
+    advance(es, 3)
+    X = es.ask()
+    other = copied(es)
+    advance(other, 3)
+    np.testing.assert_array_equal(other.state.belief.mean, straight.state.belief.mean)
+    assert (len(es.history), len(other.history)) == (3, 6)
+    es.tell(X, sphere(X))
+    advance(es, 2)
+    np.testing.assert_array_equal(es.state.belief.mean, straight.state.belief.mean)
+
+
+def test_infinite_losses_have_a_best_candidate() -> None:
+    es = cones.CoNES([1.0, 2.0], popsize=4, rng=0)
+    X = es.ask()
+    es.tell(X, [np.nan, np.inf, np.inf, np.nan])
+    assert es.result.fun == np.inf
+    np.testing.assert_array_equal(es.result.x, X[1])
+    X = es.ask()
+    es.tell(X, [np.inf, 3.0, np.inf, np.nan])
+    assert es.result.fun == 3.0
+    np.testing.assert_array_equal(es.result.x, X[1])

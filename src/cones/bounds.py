@@ -39,7 +39,11 @@ class Box:
             inside = np.where(np.isneginf(lower), upper - np.abs(upper - candidates), inside)
         inside = np.where(width == 0.0, lower, inside)
         inside = np.where((candidates >= lower) & (candidates <= upper), candidates, inside)
-        return np.asarray(np.clip(inside, lower, upper))  # rounding may step over the edge
+        inside = np.clip(inside, lower, upper).astype(candidates.dtype)  # rounding may step over the edge
+        if inside.dtype != lower.dtype:
+            inside = np.where(inside < lower, np.nextafter(inside, np.inf, dtype=inside.dtype), inside)
+            inside = np.where(inside > upper, np.nextafter(inside, -np.inf, dtype=inside.dtype), inside)
+        return inside
 
 
 def box_from(bounds: Any, x0: Vector) -> Box | None:

@@ -33,7 +33,7 @@ from cones.strategy import Strategy
 
 __all__ = ["load", "read", "save", "write_arrays"]
 
-FORMAT, VERSION = "cones checkpoint", 3
+FORMAT, VERSION = "cones checkpoint", 4
 
 _KNOWN_CLASSES: tuple[type, ...] = (
     *(State, Box, DiagonalGaussian, FullGaussian, AntitheticNoise, IndependentNoise),

@@ -22,8 +22,9 @@ __all__ = ["Shelf", "new_vector"]
 
 # Bytes from which on memory comes from the system and not from what the process has freed.
 LARGE = 2**20
-# An iteration needs fewer; what a user holds on to shall not fill the shelf.
-LARGEST_SHELF = 32
+# What is kept at most, and free at most: an iteration needs fewer. A user who holds on to many, and lets them go, shall
+# not find them here.
+LARGEST_SHELF, MOST_FREE = 32, 12
 
 
 class Shelf:
@@ -43,11 +44,13 @@ class Shelf:
 
     def take(self, shape: tuple[int, ...], dtype: DTypeLike) -> Matrix:
         """An array with whatever numbers are in its memory. It is free again when it and all its views are gone."""
-        for place in range(len(self._arrays)):
-            if _references(self._arrays, place) == ONLY_HERE:
-                array = self._arrays[place]
-                if array.shape == shape and array.dtype == dtype:
-                    return array[:]  # a view: it refers to the array for as long as it lives
+        free = [place for place in range(len(self._arrays)) if _references(self._arrays, place) == ONLY_HERE]
+        for place in reversed(free[MOST_FREE:]):
+            del self._arrays[place]
+        for place in free[:MOST_FREE]:
+            array = self._arrays[place]
+            if array.shape == shape and array.dtype == dtype:
+                return array[:]  # a view: it refers to the array for as long as it lives
         array = np.empty(shape, dtype)
         if len(self._arrays) < LARGEST_SHELF:
             self._arrays.append(array)

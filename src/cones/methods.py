@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box, box_from, initial_deviations
-from cones.checks import check_bool, check_integer, check_one_of, check_vector
+from cones.checks import check_bool, check_finite, check_integer, check_one_of, check_vector
 from cones.errors import InputError
 from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
 from cones.optimizers import Adam, Direct, Optimizer
 from cones.pipeline import Pipeline
 from cones.progress import State
 from cones.refine import Balls, Convex, Natural, Plain, Refinement
-from cones.stopping import LIMITS, criteria_from
+from cones.stopping import LIMITS, check_limits, criteria_from
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -82,7 +82,7 @@ def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpa
 
     Arguments as for `CoNES`, without `radius` and `solver`.
     """
-    return _compose("ES", x0, sigma0, Plain(), **settings)
+    return _compose("ES", x0, sigma0, Plain(), **_given(settings))
 
 
 def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
@@ -90,7 +90,7 @@ def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unp
 
     Arguments as for `CoNES`, without `radius` and `solver`.
     """
-    return _compose("NES", x0, sigma0, Natural(), **settings)
+    return _compose("NES", x0, sigma0, Natural(), **_given(settings))
 
 
 def CoNES(
@@ -127,13 +127,11 @@ def CoNES(
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
-    for name in ("optimizer", "belief"):  # None is as good as not given
-        if settings.get(name, True) is None:
-            del settings[name]  # type: ignore[misc]
+    settings = _given(settings)
     direct = isinstance(settings.get("optimizer", Direct()), Direct)
     if radius is None:
         radius = "adaptive" if direct else "paper"
-    if isinstance(radius, Balls) or radius == "adaptive":
+    if isinstance(radius, Balls) or (isinstance(radius, str) and radius == "adaptive"):
         if solver != "dual":
             raise InputError(f"solver: expected 'dual' with adaptive radii, got {solver!r}")
         if not direct:
@@ -175,6 +173,12 @@ def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
     return defaults
 
 
+def _given(settings: Settings) -> Settings:
+    """Without what is None, which is as good as not given, but for the stop criteria, which it switches off."""
+    given = {name: value for name, value in settings.items() if value is not None or name in LIMITS}
+    return cast(Settings, given)
+
+
 METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
 
 
@@ -198,22 +202,23 @@ def _compose(
     **limits: Any,
 ) -> Strategy:
     """The pipeline around a refinement."""
-    if unknown := [name for name in limits if name not in LIMITS]:
-        known = ", ".join(Settings.__annotations__)
-        raise TypeError(f"{method}() got an unexpected keyword argument {unknown[0]!r}; expected one of {known}")
+    own = ("radius", "solver") if method == "CoNES" else ()
+    check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
-    if antithetic not in (True, False, "auto"):
+    auto = isinstance(antithetic, str) and antithetic == "auto"
+    if not (auto or isinstance(antithetic, (bool, np.bool_))):
         raise InputError(f"antithetic: expected True, False or 'auto', got {antithetic!r}")
-    auto = antithetic == "auto"
     kind = AntitheticNoise if antithetic else IndependentNoise
     noise = kind(seed_from(rng), popsize, dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian):
             raise InputError(f"dtype: expected 'float64' with a full covariance, got {dtype!r}")
-        start = start.as_type(dtype)
+        with np.errstate(over="ignore"):
+            start = start.as_type(dtype)
+        check_finite(f"x0 as {dtype}", start.mean)
     return Pipeline(
         method=method,
         state=State(start, popsize=popsize),

@@ -72,8 +72,8 @@ def minimize(
             iteration in which the last one has become 30 seconds old.
         **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES`, `cones.CMA` or
             `cones.SepCMA`:
-            radius, solver, belief, popsize, antithetic, shaping, optimizer, restarts, bounds, rng, and the stop
-            criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
+            radius, solver, belief, popsize, antithetic, shaping, optimizer, restarts, bounds, rng, dtype, noise_table,
+            chunked, and the stop criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
 
     Returns:
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
@@ -118,6 +118,7 @@ def resume(
     timeout: float | None = None,
     retries: int | None = None,
     disp: bool = False,
+    checkpoint_every: int | None = None,
     **limits: Any,
 ) -> OptimizeResult:
     """Go on with a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
@@ -127,6 +128,7 @@ def resume(
         fun, args: as given to `minimize`; a checkpoint does not hold code.
         vectorized: as given to `minimize`, unless said otherwise.
         callback, workers, timeout, retries, disp: as for `minimize`.
+        checkpoint_every: as given to `minimize`, unless said otherwise.
         **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
 
     Example:
@@ -149,8 +151,11 @@ def resume(
         strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
     rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
+    every = run.get("checkpoint_every")
+    if checkpoint_every is not None:
+        every = check_integer("checkpoint_every", checkpoint_every, 1)
     evaluator = evaluator_from(objective, workers, timeout, retries)
-    return _run(strategy, evaluator, rows, callback, disp, path, run.get("checkpoint_every"))
+    return _run(strategy, evaluator, rows, callback, disp, path, every)
 
 
 def scipy_method(

@@ -76,6 +76,9 @@ class Pipeline(Strategy):
         self._rows: Rows | None = None
         self._buffer: Matrix | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_rows": None, "_buffer": None}
+
     def _sample(self) -> Matrix | Population:
         belief, iteration, noise = self.state.belief, self.state.iteration, self._noise()
         population = Population(belief, noise, iteration, self.box)

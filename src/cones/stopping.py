@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ __all__ = [
     "RUNNING",
     "Criterion",
     "StopReason",
+    "check_limits",
     "criteria_from",
     "first_met",
 ]
@@ -162,14 +164,21 @@ BUDGETS = ("maxfev", "maxiter", "maxtime")
 DEFAULT_MAXITER = 1000
 
 
+def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = ()) -> None:
+    """Refuse keyword arguments that are no stop criteria; `others` are those that the function has besides."""
+    for name in limits:
+        if name not in LIMITS:
+            known = ", ".join((*others, *LIMITS))
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; expected one of {known}")
+
+
 def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Criterion, ...]:
     """The criteria for the limits that users give by name; None switches one off.
 
     Not given, xtol and ftol are 1e-11, stagnation is 100 + 100 dim^1.5 / popsize iterations, and without
     maxfev, maxiter or maxtime there are at most 1000 iterations; an infinite budget is none.
     """
-    if unknown := [name for name in limits if name not in LIMITS]:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; expected one of {', '.join(LIMITS)}")
+    check_limits("resume", limits)
     given = {"xtol": 1e-11, "ftol": 1e-11, "stagnation": 100 + int(100 * dim**1.5 / popsize), **limits}
     implied = all(given.get(name) is None for name in BUDGETS)
     if implied:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from abc import ABC, abstractmethod
@@ -76,6 +77,10 @@ class Strategy(ABC):
         self._shelf = Shelf()
         self._clock = time.perf_counter()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: what was asked is asked again, and no memory is shared."""
+        return {**self.__dict__, "_asked": None, "_shelf": Shelf(), "history": copy.deepcopy(self.history)}
+
     def __repr__(self) -> str:
         state = self.state
         return (
@@ -130,8 +135,9 @@ class Strategy(ABC):
             mean_loss, deviation = (finite.mean(), finite.std()) if finite.size else (math.nan, math.nan)
         if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and all(map(math.isfinite, extremes(move.belief.mean)))):
             move, fault = self._unmoved(), DIVERGED.name
-        best = int(np.where(failed, np.inf, losses).argmin() if failed.any() else losses.argmin())
-        improved = losses[best] < state.best_fun
+        told = np.flatnonzero(~failed)
+        best = int(told[losses[told].argmin()]) if told.size else 0
+        improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # infinite, maybe
         new = replace(
             state,
             belief=move.belief,
@@ -241,7 +247,7 @@ class Strategy(ABC):
         return candidates
 
     def _losses(self, values: Any) -> Vector:
-        losses = check_array("values", values)
+        losses = check_array("values", values).copy()  # the caller may use the array again
         if losses.ndim != 1 or losses.size != self.popsize:
             raise InputError(f"values: expected {self.popsize} losses, one per candidate, got shape {losses.shape}")
         return losses

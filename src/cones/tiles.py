@@ -1,8 +1,8 @@
 """Vectors in pieces that fit the cache.
 
-Noise, gradients and sums go tile by tile: temporary arrays are of a tile's size and not of the vector's, any
-thread can take any tile, and a number does not depend on which thread, or how many, computed it. What is done to
-each number by itself goes by spans of a few tiles.
+Sums go by tiles, noise and what is done to each number by itself by spans of a few tiles: temporary arrays are of
+that size and not of the vector's, any thread can take any piece, and a number does not depend on which thread, or how
+many, computed it.
 """
 
 from __future__ import annotations

@@ -158,9 +158,54 @@ class TestMinimizeFunction:
             (("--dim", "2", "--restarts", "2"), "was begun with another --restarts"),
             (("--dim", "2", "--seed", "5"), "was begun with another --seed"),
             (("--dim", "2", "--bounds", "5", "9"), "was begun with another --bounds"),
+            (("--dim", "2", "--x0", "1,2"), "expected either --x0 or --dim"),
         ):
             assert run("minimize", "losses:sphere", *SMALL, *flags, "--checkpoint", "run.ckpt", "--resume") == 2
             assert message in capsys.readouterr().err
+
+    def test_resume_takes_the_same_command(self, capsys: pytest.CaptureFixture[str]) -> None:
+        start = ("minimize", "losses:sphere", "--x0", "1,2", "--popsize", "4", "--quiet")
+        for name, flags in enumerate(
+            (
+                ("--bounds", "0", "inf", "--sigma0", "2", "--seed", "7", "--restarts", "1"),
+                ("--bounds", "-inf", "3", "--learning-rate", "0.05", "--variance-learning-rate", "0.01"),
+                ("--method", "cma", "--seed", "1", "--bounds", "-5", "5"),
+                ("--method", "sepcma", "--seed", str(2**40)),
+                ("--method", "es", "--learning-rate", "0.3", "--independent", "--shaping", "raw", "--belief", "full"),
+            )
+        ):
+            common = (*start, *flags, "--checkpoint", f"{name}.ckpt", "--checkpoint-every", "1")
+            assert run(*common, "--maxiter", "2") == 0
+            capsys.readouterr()
+            assert run(*common, "--maxiter", "5", "--resume") == 0
+            assert result_of(capsys)["nit"] == 5
+
+    def test_resume_refuses_what_contradicts_other_checkpoints(self, capsys: pytest.CaptureFixture[str]) -> None:
+        start = ("minimize", "losses:sphere", "--dim", "2", "--quiet", "--maxiter", "2", "--checkpoint")
+        begun = {
+            "zero.ckpt": ("--seed", "5", "--restarts", "2"),
+            "rates.ckpt": ("--learning-rate", "0.05", "--variance-learning-rate", "0.01"),
+            "cma.ckpt": ("--method", "cma", "--seed", "1", "--bounds", "-5", "5"),
+            "sep.ckpt": ("--method", "sepcma", "--seed", "3"),
+            "es.ckpt": ("--method", "es"),
+        }
+        for name, flags in begun.items():
+            assert run(*start, name, *flags) == 0
+        for name, flags, message in (
+            ("zero.ckpt", ("--seed", "0"), "was begun with another --seed"),
+            ("zero.ckpt", ("--restarts", "0"), "was begun with another --restarts"),
+            ("rates.ckpt", ("--learning-rate", "0.05"), None),
+            ("rates.ckpt", ("--variance-learning-rate", "0.02"), "was begun with another --variance-learning-rate"),
+            ("cma.ckpt", ("--radius", "3"), "--radius: expected with another method, got a run of cma"),
+            ("cma.ckpt", ("--seed", "2"), "was begun with another --seed"),
+            ("cma.ckpt", ("--bounds", "-1", "1"), "was begun with another --bounds"),
+            ("sep.ckpt", ("--restarts", "3"), "--restarts: expected with another method"),
+            ("sep.ckpt", ("--seed", "4"), "was begun with another --seed"),
+            ("es.ckpt", ("--radius", "3"), "--radius: expected with another method, got a run of es"),
+        ):
+            capsys.readouterr()
+            assert run(*start, name, *flags, "--resume") == (0 if message is None else 2)
+            assert (message or "") in capsys.readouterr().err
 
     def test_errors_of_the_function_are_not_taken_for_bad_input(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:wants_two", "--dim", "2", *SMALL) == 1

@@ -6,7 +6,7 @@ from scipy import stats
 
 from cones import DiagonalGaussian, InputError
 from cones.noise import AntitheticNoise, IndependentNoise, seed_from, seeded
-from cones.tiles import TILE
+from cones.tiles import SPAN
 
 KINDS = [AntitheticNoise, IndependentNoise]
 
@@ -41,6 +41,11 @@ def test_noise_is_standard_normal_and_rows_are_independent() -> None:
 def test_seeds_iterations_and_rows_differ() -> None:
     blocks = [IndependentNoise(seed, 4).draw(iteration, 5) for seed in (0, 1) for iteration in (0, 1)]
     assert len(np.unique(np.concatenate(blocks))) == 4 * 4 * 5
+
+
+def test_the_upper_words_of_a_large_seed_are_not_the_iteration() -> None:
+    small, large = IndependentNoise(5, 4), IndependentNoise(5 + 7 * 2**32, 4)
+    assert not np.intersect1d(small.draw(7, 5), large.draw(0, 5)).size
 
 
 def test_antithetic_candidates_mirror_at_the_mean() -> None:
@@ -86,10 +91,10 @@ def test_seed_from_what_users_pass() -> None:
 
 @pytest.mark.parametrize("table", [0, 2**20])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_tiles_of_long_rows_are_normal_independent_and_drawn_again_by_any_thread(
+def test_spans_of_long_rows_are_normal_independent_and_drawn_again_by_any_thread(
     dtype: str, table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise, dim = IndependentNoise(5, 12, dtype, table), 5 * TILE + 17
+    noise, dim = IndependentNoise(5, 12, dtype, table), 5 * SPAN + 17
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     alone = noise.draw(2, dim)
     assert alone.dtype == dtype
@@ -97,19 +102,19 @@ def test_tiles_of_long_rows_are_normal_independent_and_drawn_again_by_any_thread
     np.testing.assert_array_equal(noise.draw(2, dim), alone)
     np.testing.assert_array_equal(noise.draw(2, dim, 4, 6), alone[4:6])
     assert stats.kstest(alone.ravel(), "norm").pvalue > 1e-3
-    pieces = alone[:, : 5 * TILE].reshape(60, TILE)
-    correlations = np.corrcoef(pieces)[np.triu_indices(60, 1)] * np.sqrt(TILE)
+    pieces = alone[:, : 5 * SPAN].reshape(60, SPAN)
+    correlations = np.corrcoef(pieces)[np.triu_indices(60, 1)] * np.sqrt(SPAN)
     if not table:
         assert stats.kstest(correlations, "norm").pvalue > 1e-3
-        # The first numbers of tiles, where a poor start would show.
+        # The first numbers of spans, where a poor start would show.
         assert stats.kstest(pieces[:, :20].ravel(), "norm").pvalue > 1e-3
         assert len(np.unique(pieces[:, 0])) == 60
     assert not np.array_equal(noise.draw(3, dim)[0], alone[0])
 
 
-def test_the_first_tile_is_the_row_of_fewer_dimensions() -> None:
+def test_the_first_span_is_the_row_of_fewer_dimensions() -> None:
     noise = IndependentNoise(5, 3)
-    np.testing.assert_array_equal(noise.draw(1, 3 * TILE)[:, :100], noise.draw(1, 100))
+    np.testing.assert_array_equal(noise.draw(1, 3 * SPAN)[:, :100], noise.draw(1, 100))
 
 
 def test_a_table_must_be_large() -> None:

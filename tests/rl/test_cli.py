@@ -94,6 +94,7 @@ def test_play_draws_off_screen(tmp_path: Path) -> None:
         (["reproduce", "functions", "--sweep"], "--sweep: expected with `cones reproduce rl` only"),
         (["reproduce", "functions", "--env", "Hopper-v4"], "--env: expected with `cones reproduce rl` only"),
         (["reproduce", "rl", "--env", "Ant-v4"], "--env: expected some of Swimmer-v4, got ant-v4"),
+        (["reproduce", "rl", "--seeds", "99"], "--seeds: the experiment has 1 seeds, got 99"),
         (["reproduce", "rl", "--timesteps", "0"], "--timesteps: expected a positive number"),
     ],
 )
@@ -110,6 +111,8 @@ def test_bad_input_is_one_line(
     assert message in error
     assert "Traceback" not in error
     assert error.startswith("cones: ") or error.splitlines()[-1].startswith("cones: ")
+    if "Nothing-v0" in arguments:
+        assert not list(tmp_path.iterdir())
 
 
 def test_a_video_says_what_it_cannot_do(

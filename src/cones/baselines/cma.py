@@ -16,7 +16,7 @@ from cones.checks import check_bool, check_integer, check_vector
 from cones.errors import InputError
 from cones.noise import Rng, seed_from
 from cones.progress import State
-from cones.stopping import criteria_from
+from cones.stopping import check_limits, criteria_from
 from cones.types import Vector
 
 __all__ = ["CMA", "CMAStrategy"]
@@ -88,6 +88,7 @@ def CMA(
         >>> cones.minimize(lambda x: (x**2).sum(), [3.0] * 4, method="cma", rng=0, ftarget=1e-6).success
         True
     """
+    check_limits("CMA", limits, ("sigma0", "popsize", "diagonal", "options", "bounds", "rng"))
     cma = import_package("cma", "CMA")
     mean = check_vector("x0", x0)
     box = box_from(bounds, mean)

@@ -48,6 +48,9 @@ class Replayed(Strategy):
         self._engine: Any = None
         self._solutions: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_engine": None, "_solutions": None}
+
     @abstractmethod
     def _made(self) -> Any:
         """A new engine."""

@@ -14,7 +14,7 @@ from cones.checks import check_integer, check_vector
 from cones.errors import InputError
 from cones.noise import Rng, seed_from
 from cones.progress import State
-from cones.stopping import criteria_from
+from cones.stopping import check_limits, criteria_from
 from cones.types import Vector
 
 __all__ = ["SepCMA", "SepCMAStrategy"]
@@ -64,6 +64,7 @@ def SepCMA(
         >>> cones.minimize(lambda x: (x**2).sum(), [3.0] * 4, method="sepcma", rng=0, ftarget=1e-6).success
         True
     """
+    check_limits("SepCMA", limits, ("sigma0", "popsize", "bounds", "rng"))
     import_package("cmaes", "SepCMA")
     mean = check_vector("x0", x0)
     if mean.size < 2:

@@ -106,7 +106,7 @@ class DiagonalGaussian(Belief):
                 np.multiply(normals, normals, out=squares)
                 moment += np.einsum("i,ij->j", even[which], squares)
 
-        rows.over_tiles(use)
+        rows.over_columns(use)
         return first, Spectral(second)
 
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:

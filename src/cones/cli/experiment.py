@@ -193,7 +193,9 @@ def _chosen(flag: str, text: str | None, known: list[str]) -> set[str]:
 def _only(experiment: Experiment, options: argparse.Namespace) -> Callable[[AnyRun], bool]:
     wanted = _chosen("--methods", options.methods, [method.label for method in experiment.methods])
     if options.seeds is not None:
-        check_integer("--seeds", options.seeds, 1)
+        most = max(len(method.seeds) for method in experiment.methods)
+        if check_integer("--seeds", options.seeds, 1) > most:
+            raise InputError(f"--seeds: the experiment has {most} seeds, got {options.seeds}")
 
     def only(run: AnyRun) -> bool:
         seeds = run.method.seeds if options.seeds is None else run.method.seeds[: options.seeds]

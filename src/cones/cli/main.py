@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._negative_number_matcher = re.compile(r"^-\.?\d")
+        self._negative_number_matcher = re.compile(r"^-(\.?\d|inf)")
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"cones: {message} (see {self.prog} --help)\n")

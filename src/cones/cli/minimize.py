@@ -36,13 +36,13 @@ NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "
 # What flags have set in a strategy that a checkpoint keeps.
 SET_BY: dict[str, Callable[[Any], Any]] = {
     "radius": lambda es: es.refinement,
-    "learning_rate": lambda es: es.optimizer,
-    "variance_learning_rate": lambda es: es.optimizer,
+    "learning_rate": lambda es: getattr(es.optimizer, "learning_rate", None),
+    "variance_learning_rate": lambda es: getattr(es.optimizer, "variance_learning_rate", None),
     "belief": lambda es: type(es.state.belief),
     "shaping": lambda es: es.shaping,
     "independent": lambda es: (es.pairing, type(es.noise)),
     "restarts": lambda es: es.restarts,
-    "seed": lambda es: es.noise.seed,
+    "seed": lambda es: es.noise.seed if isinstance(es, Pipeline) else es.seed,
     "bounds": lambda es: None if es.box is None else (es.box.lower.tolist(), es.box.upper.tolist()),
 }
 
@@ -135,14 +135,16 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     keep.add_argument("--out", metavar="FILE", help="write the result here instead of to standard output")
     keep.add_argument("--checkpoint", metavar="FILE", help="keep the run here as it goes")
     keep.add_argument("--checkpoint-every", metavar="K", type=int, help="iterations between checkpoints")
-    keep.add_argument("--resume", action="store_true", help="go on from --checkpoint if it exists")
+    keep.add_argument(
+        "--resume", action="store_true", help="go on from --checkpoint if it exists, whatever --x0 and --sigma0 say"
+    )
     keep.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(call=run)
 
 
 def run(options: argparse.Namespace) -> int:
     _check_files(options)
-    _check_method(options)
+    _check_method(options, options.method)
     with ExitStack() as stack:
         fun, workers, failures = _objective(options, stack)
         result = _minimised(options, fun, workers)
@@ -199,32 +201,41 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _check_resumed(options: argparse.Namespace) -> None:
-    """A checkpoint keeps start, method and settings; flags that say something else are refused."""
+    """A checkpoint keeps start, method and settings; flags that say something else are refused.
+
+    Where the run started it does not tell.
+    """
     kept = cones.load(options.checkpoint)
-    dim = kept.state.belief.dim
-    said = options.dim if options.dim is not None else None if options.x0 is None else _start(options).size
+    dim, method = kept.state.belief.dim, kept.method.lower()
+    said = None if options.dim is None is options.x0 else _start(options).size
     if said is not None and said != dim:
         raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
-    if options.method is not None and options.method != kept.method.lower():
+    if options.method is not None and options.method != method:
         raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
+    _check_method(options, method)
     popsize = kept.popsize >> kept.state.restarts  # which double it
     if options.popsize is not None and options.popsize != popsize:
         raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
-    given = [name for name in SET_BY if getattr(options, name) not in (None, False)]
-    if given and isinstance(kept, Pipeline):
-        said = METHODS[kept.method.lower()](_middle(options, dim), rng=options.seed, **_settings(options, dim))
-        for name in given:
-            if SET_BY[name](said) != SET_BY[name](kept):
-                flag = "--" + name.replace("_", "-")
-                raise InputError(f"--resume: {options.checkpoint} was begun with another {flag}; leave it out")
+    given = [name for name in SET_BY if _is_given(options, name)]
+    if not given:
+        return
+    start = np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))  # of a strategy that is not run
+    described = METHODS[method](start, rng=options.seed, **_settings(options, dim))
+    for name in given:
+        if SET_BY[name](described) != SET_BY[name](kept):
+            raise InputError(f"--resume: {options.checkpoint} was begun with another {_flag(name)}; leave it out")
 
 
-def _middle(options: argparse.Namespace, dim: int) -> Vector:
-    """A start within the bounds, for a strategy that is not run."""
-    return np.full(dim, 0.0 if options.bounds is None else 0.5 * sum(options.bounds))
+def _is_given(options: argparse.Namespace, name: str) -> bool:
+    value = getattr(options, name)
+    return value is not None and value is not False
 
 
-def _check_method(options: argparse.Namespace) -> None:
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _check_method(options: argparse.Namespace, method: str | None) -> None:
     """Flags that the method does not have."""
     lacks = {
         "cma": NOT_OF_PEERS,
@@ -232,10 +243,9 @@ def _check_method(options: argparse.Namespace) -> None:
         "es": ("radius",),
         "nes": ("radius",),
     }
-    for name in lacks.get(options.method, ()):
-        if getattr(options, name):
-            flag = "--" + name.replace("_", "-")
-            raise InputError(f"{flag}: expected with another method, got --method {options.method}")
+    for name in lacks.get(method or "", ()):
+        if _is_given(options, name):
+            raise InputError(f"{_flag(name)}: expected with another method, got a run of {method}")
 
 
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
@@ -245,7 +255,16 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
     faults = {"timeout": options.timeout, "retries": options.retries} if options.command is None else {}
     if options.resume and Path(options.checkpoint).exists():
         _check_resumed(options)
-        return cones.resume(options.checkpoint, fun, workers=workers, disp=not options.quiet, **faults, **limits)
+        return cones.resume(
+            options.checkpoint,
+            fun,
+            vectorized=options.vectorized or None,
+            workers=workers,
+            disp=not options.quiet,
+            checkpoint_every=options.checkpoint_every,
+            **faults,
+            **limits,
+        )
     x0 = _start(options)
     return cones.minimize(
         fun,

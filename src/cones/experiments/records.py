@@ -56,7 +56,7 @@ class Record:
 
     @property
     def seconds(self) -> float:
-        """Of evaluation and optimizer together."""
+        """Of evaluation and optimizer together; NaN where they are not on record."""
         return float(self.columns["evaluation_seconds"].sum() + self.columns["optimizer_seconds"].sum())
 
 

@@ -66,11 +66,6 @@ class Group:
         """Evaluations or timesteps that all seeds have done."""
         return int(min(record.columns[self.axis][-1] for record in self.records))
 
-    def seconds(self) -> tuple[float, float]:
-        """Mean and standard deviation of the seconds per run."""
-        values = np.array([record.seconds for record in self.records])
-        return float(values.mean()), float(values.std())
-
     def seconds_each(self) -> float:
         """Seconds per evaluation or timestep."""
         return sum(record.seconds for record in self.records) / sum(

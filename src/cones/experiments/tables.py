@@ -119,8 +119,12 @@ def time_table(summary: Summary, paper_minutes: Mapping[str, float] | None = Non
     for name, groups in by_method.items():
         records = [record for group in groups for record in group.records]
         seconds = np.array([record.seconds for record in records])
+        if np.isnan(seconds).any():  # only some iterations were kept
+            rows.append([name, str(len(records)), *["-"] * (len(head) - 2)])
+            continue
         own = np.array([np.nansum(record.columns["optimizer_seconds"]) for record in records])
         same = {group.problem for group in groups} == {g.problem for g in by_method.get("ES", [])}
+        same = same and not math.isnan(cost["ES"])
         row = [
             name,
             str(len(records)),

@@ -216,7 +216,9 @@ def _without_end(batches: Iterable[Any]) -> Iterator[tuple[Any]]:
             empty = False
             yield (batch,)
         if empty:
-            raise ValueError("batches: expected an iterable that can be begun again, such as a list or a DataLoader")
+            raise ValueError(
+                "batches: expected at least one, of an iterable that can be begun again, such as a list or a DataLoader"
+            )
 
 
 def _number(value: Any) -> float:

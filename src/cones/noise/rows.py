@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cones.threads import for_blocks
-from cones.tiles import TILE, tile_count, tile_slice
+from cones.tiles import SPAN, TILE, tile_count, tile_slice
 from cones.types import Matrix
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK", "Rows"]
 
-# Rows at a time: a tile of so many stays in the cache.
-BLOCK = 16
+# Rows at a time: a span of so many stays in the cache.
+BLOCK = 4
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Rows:
     def matrix(self) -> Matrix:
         return self.noise.draw(self.iteration, self.dim) if self.kept is None else self.kept
 
-    def over_tiles(self, use: Callable[[slice, Iterator[tuple[slice, Matrix, Matrix]]], None]) -> None:
-        """Call `use(columns, blocks)` for every tile of columns, on all cores.
+    def over_columns(self, use: Callable[[slice, Iterator[tuple[slice, Matrix, Matrix]]], None]) -> None:
+        """Call `use(columns, blocks)` for pieces that cover all columns, on all cores.
 
         `blocks` are the rows in those columns, a few at a time: (which rows, their normals, memory of the same shape to
         compute in). That memory may be the one of the normals, which are not to be changed in any other way.
@@ -45,16 +45,17 @@ class Rows:
 
         def work(first: int, last: int) -> None:
             pen = self.noise.pen(self.iteration, self.dim) if self.kept is None else None
-            buffer = np.empty((BLOCK, min(TILE, self.dim)), self.noise.dtype)
-            for tile in range(first, last):
-                columns = tile_slice(tile, self.dim)
-                use(columns, self._blocks(tile, columns, pen, buffer))
+            buffer = np.empty((BLOCK, min(width, self.dim)), self.noise.dtype)
+            for piece in range(first, last):
+                columns = tile_slice(piece, self.dim, width)
+                use(columns, self._blocks(piece, columns, pen, buffer))
 
-        count = tile_count(self.dim)
+        width = SPAN if self.kept is None else TILE
+        count = tile_count(self.dim, width)
         for_blocks(work, count, count > 1)
 
     def _blocks(
-        self, tile: int, columns: slice, pen: Pen | None, buffer: Matrix
+        self, piece: int, columns: slice, pen: Pen | None, buffer: Matrix
     ) -> Iterator[tuple[slice, Matrix, Matrix]]:
         width = columns.stop - columns.start
         for start in range(0, self.noise.rows, BLOCK):
@@ -65,5 +66,5 @@ class Rows:
                 yield rows, self.kept[rows, columns], space
                 continue
             for place in range(stop - start):
-                pen.draw(start + place, tile, space[place])
+                pen.draw(start + place, piece, space[place])
             yield rows, space, space

@@ -1,6 +1,6 @@
 """Standard normal noise of which any piece can be drawn again.
 
-Row i of iteration k has generators of its own, one per tile of columns, whose states come from (seed, k, i, tile).
+Row i of iteration k has generators of its own, one per span of columns, whose states come from (seed, k, i, span).
 Nothing has to be kept to draw a piece again, in this process or in another, and a run's random state is two numbers.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
 from cones.threads import for_blocks
-from cones.tiles import SPAN, TILE, tile_count, tile_slice, tiles
+from cones.tiles import SPAN, tile_count, tile_slice
 from cones.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ __all__ = ["DTYPES", "AntitheticNoise", "IndependentNoise", "Noise", "Pen", "see
 # Fewer normals than this are drawn sooner than a second thread wakes up.
 WORTH_THREADS = 100_000
 DTYPES = ("float64", "float32")
-# Outputs of the generator that are passed over before a tile's first number, as NumPy does after seeding.
+# Outputs of the generator that are passed over before a span's first number, as NumPy does after seeding.
 WARM_UP = 12
 # Numbers that a table must have: with fewer, pieces would overlap too often.
 SMALLEST_TABLE = 2**20
@@ -40,22 +40,22 @@ Rng = int | np.random.Generator | np.random.SeedSequence | None
 
 
 class Pen(ABC):
-    """Draws tiles of the noise of one iteration. Each thread needs one of its own."""
+    """Draws spans of the noise of one iteration. Each thread needs one of its own."""
 
     @abstractmethod
-    def draw(self, row: int, tile: int, out: Vector) -> None:
-        """Fill `out` with the normals of a row in a tile of columns."""
+    def draw(self, row: int, span: int, out: Vector) -> None:
+        """Fill `out` with the normals of a row in a span of columns."""
 
 
 class GeneratorPen(Pen):
-    """Draws from a generator whose state is set anew for every tile."""
+    """Draws from a generator whose state is set anew for every span."""
 
     def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
         # Three words and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it costs a tenth of
         # making a generator. The words of a row do not depend on how many rows follow.
-        words = np.random.SeedSequence((noise.seed, iteration)).generate_state(3 * noise.rows, np.uint64)
+        words = _sequence(noise.seed, iteration).generate_state(3 * noise.rows, np.uint64)
         self._of_row = words.reshape(noise.rows, 3)
-        self._of_tile = _words_of_tiles(tile_count(dim))
+        self._of_span = _words_of_spans(tile_count(dim, SPAN))
         self._bits = np.random.SFC64(0)
         self._generator = np.random.Generator(self._bits)
         self._state = self._bits.state
@@ -63,20 +63,27 @@ class GeneratorPen(Pen):
         self._words[3] = 1
         self._dtype = np.dtype(noise.dtype)
 
-    def draw(self, row: int, tile: int, out: Vector) -> None:
-        if tile:
-            np.bitwise_xor(self._of_row[row], self._of_tile[tile], out=self._words[:3])
+    def draw(self, row: int, span: int, out: Vector) -> None:
+        if span:
+            np.bitwise_xor(self._of_row[row], self._of_span[span], out=self._words[:3])
         else:
             self._words[:3] = self._of_row[row]
         self._bits.state = self._state
-        if tile:
+        if span:
             self._bits.random_raw(WARM_UP, output=False)
         self._generator.standard_normal(dtype=self._dtype, out=out)
 
 
+def _sequence(seed: int, iteration: int) -> np.random.SeedSequence:
+    """Of a large seed the upper words must not be taken for the iteration."""
+    if seed < 2**32:
+        return np.random.SeedSequence((seed, iteration))
+    return np.random.SeedSequence(seed, spawn_key=(iteration,))
+
+
 @lru_cache(maxsize=4)
-def _words_of_tiles(count: int) -> NDArray[np.uint64]:
-    words = np.asarray(np.random.SeedSequence(TILE).generate_state(3 * count, np.uint64), np.uint64)
+def _words_of_spans(count: int) -> NDArray[np.uint64]:
+    words = np.asarray(np.random.SeedSequence(SPAN).generate_state(3 * count, np.uint64), np.uint64)
     return words.reshape(-1, 3)
 
 
@@ -85,13 +92,13 @@ class TablePen(Pen):
 
     def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
         self._table = _table(noise.seed, noise.table, noise.dtype)
-        seeds = np.random.SeedSequence((noise.seed, iteration))
-        shape = noise.rows, tile_count(dim)
+        seeds = _sequence(noise.seed, iteration)
+        shape = noise.rows, tile_count(dim, SPAN)
         words = seeds.generate_state(shape[0] * shape[1], np.uint64).reshape(shape)
-        self._starts = (words % np.uint64(noise.table - TILE + 1)).astype(np.int64)
+        self._starts = (words % np.uint64(noise.table - SPAN + 1)).astype(np.int64)
 
-    def draw(self, row: int, tile: int, out: Vector) -> None:
-        start = self._starts[row, tile]
+    def draw(self, row: int, span: int, out: Vector) -> None:
+        start = self._starts[row, span]
         out[:] = self._table[start : start + out.size]
 
 
@@ -103,10 +110,10 @@ def _table(seed: int, size: int, dtype: str) -> Vector:
 
     def work(first: int, last: int) -> None:
         pen = GeneratorPen(noise, TABLE_ITERATION, size)
-        for tile in range(first, last):
-            pen.draw(0, tile, table[tile_slice(tile, size)])
+        for span in range(first, last):
+            pen.draw(0, span, table[tile_slice(span, size, SPAN)])
 
-    for_blocks(work, tile_count(size))
+    for_blocks(work, tile_count(size, SPAN))
     table.flags.writeable = False
     return table
 
@@ -166,8 +173,7 @@ class Noise(ABC):
                 span, row = divmod(place, stop - start)  # what belongs to a span's columns stays in the cache
                 columns = tile_slice(span, dim, SPAN)
                 normals = buffer[: columns.stop - columns.start] if kept is None else kept[row, columns]
-                for tile, part in enumerate(tiles(normals.size), start=span * (SPAN // TILE)):
-                    pen.draw(start + row, tile, normals[part])
+                pen.draw(start + row, span, normals)
                 use(row, columns, normals)
 
         for_blocks(work, (stop - start) * tile_count(dim, SPAN), (stop - start) * dim >= WORTH_THREADS)

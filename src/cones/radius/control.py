@@ -19,7 +19,8 @@ class Signal:
     """What an iteration says about the part of the belief that a ball is for, in the frame.
 
     Attributes:
-        estimate: the gradient's part: a for the mean, the trace of B for the scale, B without it for the shape.
+        estimate: the gradient's part: a for the mean, the trace of B for the scale, B without it for the shape. The
+            step is written over it: a control that remembers it has to copy it.
         length: its norm.
         noise: the norm that it would have, root mean square, if losses had nothing to do with candidates. Against it
             neither the loss's units nor the shaping matter.

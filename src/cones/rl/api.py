@@ -14,6 +14,7 @@ import numpy as np
 
 from cones.checks import check_integer
 from cones.errors import InputError
+from cones.rl.environments import made
 from cones.rl.policy import Policy
 from cones.rl.rollouts import Episodes
 from cones.rl.run import TASK_KEYS, TrainingRun
@@ -118,7 +119,9 @@ def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int
     """Episodes of one policy: their `returns`, `lengths`, and `problems` where one failed."""
     from cones.rl.training import rollouts_of
 
-    words = np.random.SeedSequence(seed).generate_state(check_integer("episodes", episodes, 1))
+    words = np.random.SeedSequence(check_integer("seed", seed, 0)).generate_state(
+        check_integer("episodes", episodes, 1)
+    )
     with rollouts_of(policy.task, threads) as rollouts:
         return rollouts.episodes(
             policy.network,
@@ -145,7 +148,8 @@ def new_run(task: str, method: str, seed: int, timesteps: float | None, settings
     )
     run = experiment.runs()[0]
     assert isinstance(run, TrainingRun)
-    return run
+    with made(task):  # or an error, before there is a folder
+        return run
 
 
 def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cones.memory import new_vector
-from cones.tiles import TILE, extremes, for_each_span, for_each_tile, inner, tile_count, tiles
+from cones.tiles import SPAN, TILE, extremes, for_each_span, for_each_tile, inner, tile_count, tiles
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]
@@ -77,30 +77,26 @@ class _Lagrangian:
 
     def __init__(self, norm_a: float, b: Vector, lowest: float, highest: float, scale: float, radius: float) -> None:
         self.norm_a = norm_a
-        # `log1m` is log(1 - t) of the last `step`.
-        self.b2, self.distance, self.log1m = (new_vector(b.size, np.float64) for _ in range(3))
-        self.single = b.size <= TILE
-
-        def scaled(part: slice) -> None:
-            np.divide(b[part], scale, out=self.b2[part])
-            self.b2[part] *= 2.0
-
-        def distant(part: slice) -> None:
-            np.subtract(self.smallest_multiplier, self.b2[part], out=self.distance[part])
-
-        for_each_span(scaled, b.size)
-        self.smallest_multiplier = max(0.0, 2.0 * (highest / scale))
-        self.largest = 2.0 * (max(highest, -lowest) / scale)
-        for_each_span(distant, b.size)
+        self.b, self.half_scale = b, max(0.5 * scale, 5e-324)  # the least float has no half
+        self.smallest_multiplier = max(0.0, highest / self.half_scale)
+        self.largest = max(highest, -lowest) / self.half_scale
+        self.single = b.size <= TILE  # then 2b and its distance from the pole are kept, and not computed at every u
+        if self.single:
+            self.b2 = np.divide(b, self.half_scale, dtype=np.float64)
+            self.distance = self.smallest_multiplier - self.b2
         # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
         self.plain_log = radius**2 > 1e-3 * b.size
+        self.log1m = new_vector(b.size, np.float64)  # log(1 - t) of the last `step`
+
+    def _b2(self, part: slice) -> Vector:
+        return self.b2 if self.single else np.divide(self.b[part], self.half_scale, dtype=np.float64)
 
     @cached_property
     def power_sums(self) -> Vector:
         """sum((2b)^k) for k in POWERS."""
         total = np.zeros(POWERS.size)
-        for part in tiles(self.b2.size):
-            powers = [self.b2[part]]
+        for part in tiles(self.b.size):
+            powers = [self._b2(part)]
             for _ in range(4):
                 powers.append(powers[-1] * powers[0])
             total += [powers[(k - 1) // 2] @ powers[k // 2 - 1] for k in POWERS]
@@ -126,19 +122,19 @@ class _Lagrangian:
         excess = math.exp(u)
         if self.single:
             return self._step_of(slice(None), excess)
-        sums = np.empty((tile_count(self.b2.size), 3))
+        sums = np.empty((tile_count(self.b.size, SPAN), 3))
 
-        def work(tile: int, part: slice) -> None:
-            sums[tile] = self._step_of(part, excess)
+        def work(span: int, part: slice) -> None:
+            sums[span] = self._step_of(part, excess)
 
-        for_each_tile(work, self.b2.size)
+        for_each_tile(work, self.b.size, SPAN)
         both, squares, gain = sums.sum(axis=0)
         return float(both), float(squares), float(gain)
 
     def _step_of(self, part: slice, excess: float) -> tuple[float, float, float]:
-        b2, log1m, multiplier = self.b2[part], self.log1m[part], self.smallest_multiplier + excess
+        b2, log1m, multiplier = self._b2(part), self.log1m[part], self.smallest_multiplier + excess
         # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
-        pole = self.distance[part] + excess
+        pole = (self.distance if self.single else self.smallest_multiplier - b2) + excess
         growth = b2 / pole
         if self.plain_log:
             pole *= 1.0 / multiplier
@@ -150,7 +146,7 @@ class _Lagrangian:
                 close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
                 log1m[close] = np.log(pole[close] / multiplier)
         both = float(np.add.reduce(growth)) + float(np.add.reduce(log1m))
-        return both, float(growth @ growth), float(b2 @ growth)
+        return both, inner(growth, growth), inner(b2, growth)
 
     def log_ratio(self) -> Vector:
         """log r = -log(1 - t) of the last `step`, in its place."""
@@ -174,7 +170,14 @@ class _Lagrangian:
             self.smallest_multiplier / alone,
             SMALLEST,
         )
-        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * math.sqrt(inner(self.b2, self.b2))) / radius
+        squares = np.empty(tile_count(self.b.size))
+
+        def work(tile: int, part: slice) -> None:
+            b2 = self._b2(part)
+            squares[tile] = b2 @ b2
+
+        for_each_tile(work, self.b.size)
+        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * math.sqrt(squares.sum())) / radius
         high = 2.0 * max(self.largest, leading)
         guess = max(low, leading - 0.5 * self.smallest_multiplier)
         # The bounds are exact in theory and a rounding error wider here.

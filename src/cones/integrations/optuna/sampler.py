@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -164,6 +165,9 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         }
         name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
         if self._run is None or self._run.name != name:
+            if unknown := self._x0.keys() - space.keys():
+                names = ", ".join(sorted(unknown))
+                warnings.warn(f"x0: no parameters named {names} in this search space", RuntimeWarning, stacklevel=2)
             start = coordinates.point(self._x0)
             self._run = _Run(name, lambda seed: self._strategy(coordinates.dim, seed, start))
         return self._run
