@@ -55,6 +55,13 @@ def test_threads_are_checked(trained: Path, capsys: pytest.CaptureFixture[str]) 
     assert "threads: expected at least 1, got 0" in capsys.readouterr().err
 
 
+def test_a_negative_seed_and_a_budget_that_is_spent(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(trained), "--seed", "-1"]) == 2
+    assert "seed: expected at least 0, got -1" in capsys.readouterr().err
+    assert main(["resume", str(trained), "--timesteps", "1"]) == 2
+    assert "timesteps: expected at least the" in capsys.readouterr().err
+
+
 def test_play_draws_off_screen(tmp_path: Path) -> None:
     """In a process of its own: how MuJoCo draws is decided when it is first imported."""
     pytest.importorskip("imageio_ffmpeg")

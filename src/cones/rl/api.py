@@ -154,7 +154,7 @@ def new_run(task: str, method: str, seed: int, timesteps: float | None, settings
 
 def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:
     """The only run of a folder, with another budget if one is given."""
-    from cones.experiments.records import Folder
+    from cones.experiments.records import Folder, read_record
     from cones.experiments.spec import Experiment
 
     try:
@@ -165,7 +165,11 @@ def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> Tra
         raise InputError(f"{folder}: expected the folder of one training run, made by `cones train`")
     if timesteps is None:
         return runs[0]
-    return replace(runs[0], task=replace(runs[0].task, timesteps=check_integer("timesteps", timesteps, 1)))
+    budget, record = check_integer("timesteps", timesteps, 1), Folder(folder).record_path(runs[0])
+    done = int(read_record(record).columns["timesteps"][-1]) if record.exists() else 0
+    if budget < done:
+        raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
+    return replace(runs[0], task=replace(runs[0].task, timesteps=budget))
 
 
 def go_on(
