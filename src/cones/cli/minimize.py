@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
-import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,34 +14,15 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 import cones
-from cones.checks import check_integer, check_positive, check_vector
-from cones.cli.command import CommandObjective
 from cones.cli.flags import RADIUS_HELP, radius
+from cones.cli.objective import objective_from
+from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.experiments.records import rounded
 from cones.methods import METHODS
-from cones.pipeline import Pipeline
 from cones.shaping import SHAPINGS
-from cones.threads import core_count
-from cones.types import Vector
 
 __all__ = ["add_to"]
-
-# Flags that are for the methods of this library.
-NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts")
-
-# What flags have set in a strategy that a checkpoint keeps.
-SET_BY: dict[str, Callable[[Any], Any]] = {
-    "radius": lambda es: es.refinement,
-    "learning_rate": lambda es: getattr(es.optimizer, "learning_rate", None),
-    "variance_learning_rate": lambda es: getattr(es.optimizer, "variance_learning_rate", None),
-    "belief": lambda es: type(es.state.belief),
-    "shaping": lambda es: es.shaping,
-    "independent": lambda es: (es.pairing, type(es.noise)),
-    "restarts": lambda es: es.restarts,
-    "seed": lambda es: es.noise.seed if isinstance(es, Pipeline) else es.seed,
-    "bounds": lambda es: None if es.box is None else (es.box.lower.tolist(), es.box.upper.tolist()),
-}
 
 DESCRIPTION = """\
 Minimise a Python function, or what a program prints.
@@ -144,9 +122,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     _check_files(options)
-    _check_method(options, options.method)
+    check_method(options, options.method)
     with ExitStack() as stack:
-        fun, workers, failures = _objective(options, stack)
+        fun, workers, failures = objective_from(options, stack)
         result = _minimised(options, fun, workers)
     report = {
         "x": [float(v) for v in result.x],
@@ -200,61 +178,13 @@ def _check_files(options: argparse.Namespace) -> None:
         raise InputError(f"--checkpoint: {options.checkpoint} exists; --resume goes on from it, or move it away")
 
 
-def _check_resumed(options: argparse.Namespace) -> None:
-    """A checkpoint keeps start, method and settings; flags that say something else are refused.
-
-    Where the run started it does not tell.
-    """
-    kept = cones.load(options.checkpoint)
-    dim, method = kept.state.belief.dim, kept.method.lower()
-    said = None if options.dim is None is options.x0 else _start(options).size
-    if said is not None and said != dim:
-        raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
-    if options.method is not None and options.method != method:
-        raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
-    _check_method(options, method)
-    popsize = kept.popsize >> kept.state.restarts  # which double it
-    if options.popsize is not None and options.popsize != popsize:
-        raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
-    given = [name for name in SET_BY if _is_given(options, name)]
-    if not given:
-        return
-    start = np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))  # of a strategy that is not run
-    described = METHODS[method](start, rng=options.seed, **_settings(options, dim))
-    for name in given:
-        if SET_BY[name](described) != SET_BY[name](kept):
-            raise InputError(f"--resume: {options.checkpoint} was begun with another {_flag(name)}; leave it out")
-
-
-def _is_given(options: argparse.Namespace, name: str) -> bool:
-    value = getattr(options, name)
-    return value is not None and value is not False
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _check_method(options: argparse.Namespace, method: str | None) -> None:
-    """Flags that the method does not have."""
-    lacks = {
-        "cma": NOT_OF_PEERS,
-        "sepcma": NOT_OF_PEERS,
-        "es": ("radius",),
-        "nes": ("radius",),
-    }
-    for name in lacks.get(method or "", ()):
-        if _is_given(options, name):
-            raise InputError(f"{_flag(name)}: expected with another method, got a run of {method}")
-
-
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits = {name: getattr(options, name) for name in ("maxfev", "maxiter", "maxtime", "ftarget", "xtol", "ftol")}
     limits = {name: value for name, value in limits.items() if value is not None}
     # A program is ended by its own timeout.
     faults = {"timeout": options.timeout, "retries": options.retries} if options.command is None else {}
     if options.resume and Path(options.checkpoint).exists():
-        _check_resumed(options)
+        check_resumed(options)
         return cones.resume(
             options.checkpoint,
             fun,
@@ -265,7 +195,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
             **faults,
             **limits,
         )
-    x0 = _start(options)
+    x0 = start_from(options)
     return cones.minimize(
         fun,
         x0,
@@ -277,47 +207,9 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,
         **faults,
-        **_settings(options, x0.size),
+        **settings(options, x0.size),
         **limits,
     )
-
-
-def _settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
-    """What the flags say about the method."""
-    settings: dict[str, Any] = {name: getattr(options, name) for name in ("popsize", "radius", "belief", "shaping")}
-    settings |= {"restarts": options.restarts, "sigma0": options.sigma0}
-    if options.independent:
-        settings["antithetic"] = False
-    if options.learning_rate is not None or options.variance_learning_rate is not None:
-        rate = 0.1 if options.learning_rate is None else options.learning_rate
-        settings["optimizer"] = cones.Adam(rate, options.variance_learning_rate)
-    if options.bounds:
-        settings["bounds"] = [tuple(options.bounds)] * dim
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def _objective(
-    options: argparse.Namespace, stack: ExitStack
-) -> tuple[Callable[..., Any], Any, Callable[[], dict[str, Any]] | None]:
-    """The function, the workers, and what can be said of its failures."""
-    if (options.function is None) == (options.command is None):
-        raise InputError("what to minimise: expected either MODULE:FUNCTION or --command")
-    if isinstance(options.workers, int) and options.workers != -1:
-        check_integer("--workers", options.workers, 1)
-    if options.command is None:
-        return _imported(options.function), options.workers or 1, None
-    if options.vectorized:
-        raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command takes one candidate")
-    if isinstance(options.workers, str):
-        raise InputError(f"--workers: expected a number with --command, got {options.workers}")
-    if options.retries is not None:
-        raise InputError("--retries: expected with MODULE:FUNCTION only; a --command that fails counts as NaN at once")
-    timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
-    count = options.workers if options.workers and options.workers > 0 else core_count()
-    command = CommandObjective(options.command, timeout)
-    pool = stack.enter_context(ThreadPoolExecutor(count))
-    stack.callback(command.kill)  # before the pool waits for its threads
-    return command, pool, command.failures
 
 
 def _workers(text: str) -> int | str:
@@ -325,40 +217,3 @@ def _workers(text: str) -> int | str:
         return int(text)
     except ValueError:
         return text
-
-
-def _imported(path: str) -> Callable[..., Any]:
-    module_name, colon, name = path.partition(":")
-    if not colon or not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
-        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss (no path, no .py)")
-    sys.path.insert(0, os.getcwd())
-    try:
-        thing: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"{path}: no module named {error.name!r} here or among the installed packages") from None
-    for part in name.split("."):
-        if not hasattr(thing, part):
-            raise InputError(f"{path}: {module_name} has no {name!r}")
-        thing = getattr(thing, part)
-    if not callable(thing):
-        raise InputError(f"{path}: expected a function, got {type(thing).__name__}")
-    return thing  # type: ignore[no-any-return]
-
-
-def _start(options: argparse.Namespace) -> Vector:
-    if (options.x0 is None) == (options.dim is None):
-        raise InputError("where to start: expected either --x0 or --dim")
-    if options.dim is not None:
-        return np.zeros(check_integer("--dim", options.dim, 1))
-    text = options.x0
-    try:
-        return check_vector("--x0", [float(number) for number in text.split(",")])
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-    try:
-        return check_vector("--x0", json.loads(Path(text).read_text()))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"--x0: expected numbers separated by commas or a JSON file, got {text[:80]!r}") from None

@@ -1,0 +1,61 @@
+"""What `cones minimize` minimises: a function by its name, or a program."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+from cones.checks import check_integer, check_positive
+from cones.cli.command import CommandObjective
+from cones.errors import InputError
+from cones.threads import core_count
+
+__all__ = ["objective_from"]
+
+
+def objective_from(
+    options: argparse.Namespace, stack: ExitStack
+) -> tuple[Callable[..., Any], Any, Callable[[], dict[str, Any]] | None]:
+    """The function, the workers, and what can be said of its failures."""
+    if (options.function is None) == (options.command is None):
+        raise InputError("what to minimise: expected either MODULE:FUNCTION or --command")
+    if isinstance(options.workers, int) and options.workers != -1:
+        check_integer("--workers", options.workers, 1)
+    if options.command is None:
+        return _imported(options.function), options.workers or 1, None
+    if options.vectorized:
+        raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command takes one candidate")
+    if isinstance(options.workers, str):
+        raise InputError(f"--workers: expected a number with --command, got {options.workers}")
+    if options.retries is not None:
+        raise InputError("--retries: expected with MODULE:FUNCTION only; a --command that fails counts as NaN at once")
+    timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
+    count = options.workers if options.workers and options.workers > 0 else core_count()
+    command = CommandObjective(options.command, timeout)
+    pool = stack.enter_context(ThreadPoolExecutor(count))
+    stack.callback(command.kill)  # before the pool waits for its threads
+    return command, pool, command.failures
+
+
+def _imported(path: str) -> Callable[..., Any]:
+    module_name, colon, name = path.partition(":")
+    if not colon or not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
+        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss (no path, no .py)")
+    sys.path.insert(0, os.getcwd())
+    try:
+        thing: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(f"{path}: no module named {error.name!r} here or among the installed packages") from None
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InputError(f"{path}: {module_name} has no {name!r}")
+        thing = getattr(thing, part)
+    if not callable(thing):
+        raise InputError(f"{path}: expected a function, got {type(thing).__name__}")
+    return thing  # type: ignore[no-any-return]

@@ -1,0 +1,117 @@
+"""What the flags of `cones minimize` say about start and method, and whether a checkpoint says the same."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cones
+from cones.checks import check_integer, check_vector
+from cones.errors import InputError
+from cones.methods import METHODS
+from cones.pipeline import Pipeline
+from cones.types import Vector
+
+__all__ = ["check_method", "check_resumed", "settings", "start_from"]
+
+# Flags that are for the methods of this library.
+NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts")
+
+# What flags have set in a strategy that a checkpoint keeps.
+SET_BY: dict[str, Callable[[Any], Any]] = {
+    "radius": lambda es: es.refinement,
+    "learning_rate": lambda es: getattr(es.optimizer, "learning_rate", None),
+    "variance_learning_rate": lambda es: getattr(es.optimizer, "variance_learning_rate", None),
+    "belief": lambda es: type(es.state.belief),
+    "shaping": lambda es: es.shaping,
+    "independent": lambda es: (es.pairing, type(es.noise)),
+    "restarts": lambda es: es.restarts,
+    "seed": lambda es: es.noise.seed if isinstance(es, Pipeline) else es.seed,
+    "bounds": lambda es: None if es.box is None else (es.box.lower.tolist(), es.box.upper.tolist()),
+}
+
+
+def start_from(options: argparse.Namespace) -> Vector:
+    if (options.x0 is None) == (options.dim is None):
+        raise InputError("where to start: expected either --x0 or --dim")
+    if options.dim is not None:
+        return np.zeros(check_integer("--dim", options.dim, 1))
+    text = options.x0
+    try:
+        return check_vector("--x0", [float(number) for number in text.split(",")])
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+    try:
+        return check_vector("--x0", json.loads(Path(text).read_text()))
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"--x0: expected numbers separated by commas or a JSON file, got {text[:80]!r}") from None
+
+
+def settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
+    """What the flags say about the method."""
+    said: dict[str, Any] = {name: getattr(options, name) for name in ("popsize", "radius", "belief", "shaping")}
+    said |= {"restarts": options.restarts, "sigma0": options.sigma0}
+    if options.independent:
+        said["antithetic"] = False
+    if options.learning_rate is not None or options.variance_learning_rate is not None:
+        rate = 0.1 if options.learning_rate is None else options.learning_rate
+        said["optimizer"] = cones.Adam(rate, options.variance_learning_rate)
+    if options.bounds:
+        said["bounds"] = [tuple(options.bounds)] * dim
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def check_resumed(options: argparse.Namespace) -> None:
+    """A checkpoint keeps method and settings, and flags that say something else are refused.
+
+    It does not tell where the run started.
+    """
+    kept = cones.load(options.checkpoint)
+    dim, method = kept.state.belief.dim, kept.method.lower()
+    said = None if options.dim is None is options.x0 else start_from(options).size
+    if said is not None and said != dim:
+        raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
+    if options.method is not None and options.method != method:
+        raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
+    check_method(options, method)
+    popsize = kept.popsize >> kept.state.restarts  # which double it
+    if options.popsize is not None and options.popsize != popsize:
+        raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
+    given = [name for name in SET_BY if _is_given(options, name)]
+    if not given:
+        return
+    start = np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))  # of a strategy that is not run
+    described = METHODS[method](start, rng=options.seed, **settings(options, dim))
+    for name in given:
+        if SET_BY[name](described) != SET_BY[name](kept):
+            raise InputError(f"--resume: {options.checkpoint} was begun with another {_flag(name)}; leave it out")
+
+
+def _is_given(options: argparse.Namespace, name: str) -> bool:
+    value = getattr(options, name)
+    return value is not None and value is not False
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def check_method(options: argparse.Namespace, method: str | None) -> None:
+    """Flags that the method does not have."""
+    lacks = {
+        "cma": NOT_OF_PEERS,
+        "sepcma": NOT_OF_PEERS,
+        "es": ("radius",),
+        "nes": ("radius",),
+    }
+    for name in lacks.get(method or "", ()):
+        if _is_given(options, name):
+            raise InputError(f"{_flag(name)}: expected with another method, got a run of {method}")
