@@ -59,7 +59,7 @@ rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NE
   --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days; do it in pieces with --env,
                --methods, --seeds and --timesteps
   --sweep      CoNES with the radii that the paper has tried, 3 seeds
-  --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 3 seeds
+  --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 10 seeds
 
 adaptive: beyond the paper. Adaptive radii against the paper's setting, NES, ES, PyCMA's diagonal mode and SepCMA of
 the package cmaes, on eight functions.
