@@ -140,3 +140,11 @@ def test_step_does_not_depend_on_the_scale_of_the_gradient() -> None:
     one, other = solve_dual(norm, b, 3.0), solve_dual(norm * 2.0**400, b * 2.0**400, 3.0)
     np.testing.assert_array_equal(one.log_ratio, other.log_ratio)
     assert other.multiplier == one.multiplier * 2.0**400
+
+
+@pytest.mark.parametrize("n", [50, 5000, 20000])
+@pytest.mark.parametrize("radius", [0.1, 1.0, 10.0**0.5, 10.0, 100.0])
+def test_few_evaluations(n: int, radius: float) -> None:
+    """Newton's method needs five in some of these: a wrong second derivative shows in the number alone."""
+    a, b = hard_case("gaussian", n, np.random.default_rng(n))
+    assert solve_dual(float(np.linalg.norm(a)), b, radius).iterations <= 4

@@ -13,9 +13,9 @@ Lagrangian is maximal at m = a / lambda, r = 1 / (1 - t), and the whole problem 
 strictly decreasing from +inf to 0. The duality gap at any lambda is lambda (E - phi(lambda)).
 
 The unknown is u = log(lambda - lambda_min): for large balls the root lies closer to lambda_min than
-floats near lambda_min resolve, while its distance `excess` is an ordinary number. Newton's method on
+floats near lambda_min resolve, while its distance `excess` is an ordinary number. Halley's method on
 log phi(u) - log E converges in a few steps because log phi is nearly straight at both ends; a bracket
-guards it.
+guards it. Its derivatives need no more than sums of powers of r - 1 = t / (1 - t).
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ SMALLEST = 1e-290
 # sum(t^k) = sum((2b)^k) / lambda^k, so the sums are formed once and an iteration costs a few flops.
 SMALL_T = 0.02
 POWERS = np.arange(2, 11)
+# Of t^k in t / (1 - t) + log1p(-t), in (t / (1 - t))^2 and in (t / (1 - t))^3.
+SERIES = 1.0 - 1.0 / POWERS, POWERS - 1.0, 0.5 * (POWERS - 1.0) * (POWERS - 2.0)
 MAX_ITERATIONS = 200
 
 
@@ -69,6 +71,7 @@ class _Evaluation(NamedTuple):
     multiplier: float
     phi: float
     slope: float  # d phi / d u
+    bend: float  # d^2 phi / d u^2
     gain: float  # <2b, r - 1>; NaN where the step itself was not needed
 
 
@@ -109,29 +112,30 @@ class _Lagrangian:
         gain = math.nan
         if self.largest < SMALL_T * multiplier:
             terms = self.power_sums * (1.0 / multiplier) ** POWERS
-            covariance_part = float(terms @ (1.0 - 1.0 / POWERS))
-            growth_squared = float(terms @ (POWERS - 1.0))
+            covariance_part, squares, cubes = (float(terms @ factors) for factors in SERIES)
         else:
-            covariance_part, growth_squared, gain = self.step(u)
+            covariance_part, squares, cubes, gain = self.step(u)
         phi = 0.5 * (mean_part + covariance_part)
-        slope = -(mean_part + 0.5 * growth_squared) * (excess / multiplier)
-        return _Evaluation(u, multiplier, phi, slope, gain)
+        share = excess / multiplier
+        slope = -(mean_part + 0.5 * squares) * share
+        bend = (3.0 * mean_part + 1.5 * squares + cubes) * share**2 + slope
+        return _Evaluation(u, multiplier, phi, slope, bend, gain)
 
-    def step(self, u: float) -> tuple[float, float, float]:
-        """Write log(1 - t); sums of (r - 1) + log(1 - t), of (r - 1)^2 and of 2b (r - 1), with r - 1 = t / (1 - t)."""
+    def step(self, u: float) -> tuple[float, float, float, float]:
+        """Write log(1 - t). With g = r - 1 = t / (1 - t), the sums of g + log(1 - t), g^2, g^3 and 2b g."""
         excess = math.exp(u)
         if self.single:
             return self._step_of(slice(None), excess)
-        sums = np.empty((tile_count(self.b.size, SPAN), 3))
+        sums = np.empty((tile_count(self.b.size, SPAN), 4))
 
         def work(span: int, part: slice) -> None:
             sums[span] = self._step_of(part, excess)
 
         for_each_tile(work, self.b.size, SPAN)
-        both, squares, gain = sums.sum(axis=0)
-        return float(both), float(squares), float(gain)
+        both, squares, cubes, gain = (float(total) for total in sums.sum(axis=0))
+        return both, squares, cubes, gain
 
-    def _step_of(self, part: slice, excess: float) -> tuple[float, float, float]:
+    def _step_of(self, part: slice, excess: float) -> tuple[float, float, float, float]:
         b2, log1m, multiplier = self._b2(part), self.log1m[part], self.smallest_multiplier + excess
         # 1 - t = (excess + distance) / multiplier keeps full relative precision near the pole.
         pole = (self.distance if self.single else self.smallest_multiplier - b2) + excess
@@ -146,7 +150,8 @@ class _Lagrangian:
                 close = np.flatnonzero(minus_t < -0.5)  # where t is too close to 1 to tell 1 - t
                 log1m[close] = np.log(pole[close] / multiplier)
         both = float(np.add.reduce(growth)) + float(np.add.reduce(log1m))
-        return both, inner(growth, growth), inner(b2, growth)
+        squares = np.multiply(growth, growth, out=pole)
+        return both, inner(growth, growth), inner(squares, growth), inner(b2, growth)
 
     def log_ratio(self) -> Vector:
         """log r = -log(1 - t) of the last `step`, in its place."""
@@ -198,7 +203,7 @@ def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
         best, iterations, converged = _root(lagrangian, radius)
         multiplier, gain = best.multiplier, best.gain
         if math.isnan(gain):
-            _, _, gain = lagrangian.step(best.u)
+            *_, gain = lagrangian.step(best.u)
         return DualPoint(
             scale=scale,
             unit_multiplier=multiplier,
@@ -227,12 +232,20 @@ def _root(lagrangian: _Lagrangian, radius: float) -> tuple[_Evaluation, int, boo
             if u <= math.log(SMALLEST):
                 return here, iteration, True  # the ball is inactive in floating point
         if here.slope < 0.0 < here.phi < math.inf:
-            u -= math.log(here.phi / target) * here.phi / here.slope
+            u -= _halley(math.log(here.phi / target), here.slope / here.phi, here.bend / here.phi)
         if not low < u < high:
             u = 0.5 * (low + high)
             if not low < u < high:
                 return lagrangian.at(high), iteration, True  # neighbouring floats: as close as it gets
     return lagrangian.at(high), MAX_ITERATIONS, False
+
+
+def _halley(value: float, slope: float, bend: float) -> float:
+    """How far below u the root of a log phi lies, given phi's derivatives over phi; by Newton's method where the
+    curvature is too large to be trusted.
+    """
+    correction = 0.5 * value * (bend / slope / slope - 1.0)
+    return value / slope / (1.0 - correction) if abs(correction) < 0.5 else value / slope
 
 
 def dual_value(norm_a: float, b: Vector, radius: float, multiplier: float) -> float:
