@@ -7,14 +7,14 @@ many, computed it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from cones.threads import for_blocks
 from cones.types import Vector
 
-__all__ = ["SPAN", "TILE", "extremes", "for_each_span", "for_each_tile", "inner", "tile_count", "tile_slice", "tiles"]
+__all__ = ["SPAN", "TILE", "extremes", "for_each_span", "for_each_tile", "inner", "tile_count", "tile_slice"]
 
 # Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
 TILE = 8192
@@ -30,11 +30,6 @@ def tile_count(size: int, width: int = TILE) -> int:
 
 def tile_slice(tile: int, size: int, width: int = TILE) -> slice:
     return slice(tile * width, min((tile + 1) * width, size))
-
-
-def tiles(size: int) -> Iterator[slice]:
-    """Slices that cover a vector."""
-    return (tile_slice(tile, size) for tile in range(tile_count(size)))
 
 
 def for_each_tile(work: Callable[[int, slice], None], size: int, width: int = TILE) -> None:

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cones.memory import new_vector
-from cones.tiles import SPAN, TILE, extremes, for_each_span, for_each_tile, inner, tile_count, tiles
+from cones.tiles import SPAN, TILE, extremes, for_each_span, for_each_tile, inner, tile_count
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]
@@ -97,13 +97,16 @@ class _Lagrangian:
     @cached_property
     def power_sums(self) -> Vector:
         """sum((2b)^k) for k in POWERS."""
-        total = np.zeros(POWERS.size)
-        for part in tiles(self.b.size):
+        sums = np.empty((tile_count(self.b.size), POWERS.size))
+
+        def work(tile: int, part: slice) -> None:
             powers = [self._b2(part)]
             for _ in range(4):
                 powers.append(powers[-1] * powers[0])
-            total += [powers[(k - 1) // 2] @ powers[k // 2 - 1] for k in POWERS]
-        return total
+            sums[tile] = [powers[(k - 1) // 2] @ powers[k // 2 - 1] for k in POWERS]
+
+        for_each_tile(work, self.b.size)
+        return np.asarray(sums.sum(axis=0))
 
     def at(self, u: float) -> _Evaluation:
         excess = math.exp(u)
