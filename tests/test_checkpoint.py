@@ -380,3 +380,11 @@ class TestFailingWrites:
         done = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
         assert done.returncode == -signal.SIGKILL
         assert cones.load(path).state.iteration == 0
+
+
+def test_an_implied_budget_stays_implied(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("cones.stopping.DEFAULT_MAXITER", 5)
+    path, off = tmp_path / "run.ckpt", {"xtol": None, "ftol": None, "stagnation": None}
+    assert cones.minimize(sphere, [3.0] * 4, rng=0, vectorized=True, checkpoint=path, **off).stop == "maxiter"
+    assert cones.resume(path, sphere, ftarget=-1.0).nit == 5
+    assert cones.resume(path, sphere, maxfev=400).stop == "maxfev"

@@ -62,6 +62,18 @@ def test_chunks_change_nothing(settings: dict[str, Any]) -> None:
         np.testing.assert_array_equal(one.history[name], other.history[name])
 
 
+@pytest.mark.parametrize("popsize", [24, 200])
+@pytest.mark.parametrize("dim", [5, 130])
+def test_chunks_of_a_full_covariance_change_nothing(dim: int, popsize: int) -> None:
+    """The last bits of a matrix product depend on its number of rows: all products are of the same blocks."""
+    settings = {"belief": "full", "popsize": popsize, "shaping": "standardised", "rng": 0, "maxiter": 6}
+    expected = cones.minimize(norm, np.ones(dim), **settings)
+    for more in ({"workers": 1}, {"workers": 2}, {"workers": map}):
+        result = cones.minimize(norm, np.ones(dim), chunked=True, **more, **settings)
+        np.testing.assert_array_equal(result.mean, expected.mean)
+        np.testing.assert_array_equal(result.x, expected.x)
+
+
 def test_a_population_is_its_candidates() -> None:
     es, whole = (cones.CoNES(np.ones(DIM), 0.5, popsize=6, rng=0, chunked=chunked) for chunked in (True, False))
     population, X = es.ask(), whole.ask()

@@ -279,3 +279,10 @@ def test_infinite_losses_have_a_best_candidate() -> None:
     es.tell(X, [np.inf, 3.0, np.inf, np.nan])
     assert es.result.fun == 3.0
     np.testing.assert_array_equal(es.result.x, X[1])
+
+
+def test_a_spread_too_small_for_floats_is_no_divergence() -> None:
+    off = {"xtol": None, "ftol": None, "stagnation": None}
+    result = cones.minimize(lambda x: float(x @ x), [1.0, 1.0], rng=0, maxiter=20000, **off)
+    assert (result.stop, result.success) == ("collapsed", True)
+    assert result.fun < 1e-250

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -82,6 +83,8 @@ def read(path: str | PathLike[str]) -> tuple[Strategy, dict[str, Any]]:
     if not os.path.exists(path):
         raise CheckpointError(f"{path}: no such checkpoint")
     try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is cut short, or something else")
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             header = json.loads(bytes(archive["header"]))
             if header["format"] != FORMAT:

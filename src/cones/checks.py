@@ -87,7 +87,7 @@ def check_matrix(name: str, value: ArrayLike, size: int) -> Matrix:
 def check_number(name: str, value: Any) -> float:
     """A finite number as a plain float."""
     try:
-        if isinstance(value, (str, bytes)):
+        if isinstance(value, (str, bytes, bool)):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
@@ -133,6 +133,8 @@ def store(instance: object, **values: Any) -> None:
 def check_integer(name: str, value: Any, least: int) -> int:
     """An integer, or a float that is one (1e5)."""
     try:
+        if isinstance(value, bool):
+            raise TypeError
         integer = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
     except TypeError:
         raise InputError(f"{name}: expected an integer, got {_brief(value)}") from None

@@ -23,7 +23,7 @@ from cones.display import ProgressLine
 from cones.errors import CheckpointError, InputError
 from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
 from cones.methods import METHODS
-from cones.stopping import BUDGETS, CALLBACK, INTERRUPTED, RUNNING, StopReason, criteria_from
+from cones.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason, criteria_from
 from cones.strategy import Strategy
 
 __all__ = ["minimize", "resume", "scipy_method"]
@@ -141,11 +141,10 @@ def resume(
     strategy, run = checkpoints.read(path)
     strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
     if limits:
-        budget = any(limits.get(name) is not None for name in BUDGETS)
-        kept = {
+        kept = {  # what was implied is implied again, unless there is a budget now
             criterion.name: criterion.limit
             for criterion in strategy.criteria
-            if not (budget and getattr(criterion, "implied", False))
+            if not getattr(criterion, "implied", False)
         }
         off = dict.fromkeys(("xtol", "ftol", "stagnation"))  # not in `kept`: switched off before
         strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})

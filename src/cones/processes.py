@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.context import BaseContext
@@ -23,7 +26,16 @@ def _begin(setup: Callable[..., None], *arguments: Any) -> None:
     # one that turns SIGTERM into something else would not end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     setup(*arguments)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed ends nobody: without this, its workers would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def end_workers(pool: ProcessPoolExecutor) -> None:

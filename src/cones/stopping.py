@@ -17,6 +17,7 @@ from cones.progress import History, State
 __all__ = [
     "ALL_FAILED",
     "CALLBACK",
+    "COLLAPSED",
     "DIVERGED",
     "ENDS_OF_DESCENT",
     "FAULTS",
@@ -48,9 +49,10 @@ CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).",
 DIVERGED = StopReason(
     "diverged", "The belief left the range of floats; try another sigma0, or smaller learning rates.", 8
 )
-FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED)}
+COLLAPSED = StopReason("collapsed", "The spread is below what floats resolve: nothing is left to search.", 9, True)
+FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED)}
 # After these nothing more is to be had from a belief; another start may find more.
-ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged")
+ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
 
 

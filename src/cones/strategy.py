@@ -22,13 +22,13 @@ from cones.memory import Shelf
 from cones.noise import Population
 from cones.progress import COLUMNS, History, State
 from cones.refine.refinement import NO_RADII, Radii
-from cones.stopping import ALL_FAILED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
+from cones.stopping import ALL_FAILED, COLLAPSED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
 from cones.tiles import extremes
 from cones.types import Matrix, Vector
 
 __all__ = ["Move", "Strategy"]
 
-# A belief beyond these has diverged: the squares of its candidates are about to leave the range of floats.
+# Beyond these the squares of candidates are about to leave the range of floats: it has collapsed, or diverged.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
 
 
@@ -134,7 +134,7 @@ class Strategy(ABC):
             finite = losses[np.isfinite(losses)]
             mean_loss, deviation = (finite.mean(), finite.std()) if finite.size else (math.nan, math.nan)
         if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and all(map(math.isfinite, extremes(move.belief.mean)))):
-            move, fault = self._unmoved(), DIVERGED.name
+            move, fault = self._unmoved(), (COLLAPSED if spread <= SMALLEST_SPREAD else DIVERGED).name
         told = np.flatnonzero(~failed)
         best = int(told[losses[told].argmin()]) if told.size else 0
         improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # infinite, maybe

@@ -58,3 +58,13 @@ def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"SepCMA needs the package cmaes.*pip install 'cones\[cma\]'"):
         cones.SepCMA([0.0, 0.0])
+
+
+def test_divergence_is_a_reason_to_stop(tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    result = cones.minimize(
+        lambda x: float(x[0]), [3.0, 1.0, 1.0], method="sepcma", rng=0, maxiter=1000, checkpoint=path
+    )
+    assert (result.stop, result.success) == ("diverged", False)
+    assert np.isfinite(result.mean).all()
+    assert cones.resume(path, lambda x: float(x[0]), maxiter=result.nit + 1).stop == "diverged"

@@ -264,3 +264,66 @@ def test_clusters_that_are_not_there_are_named(dask_cluster: Any, monkeypatch: p
         port = free.getsockname()[1]
     with pytest.raises(StateError, match=f"workers: no Dask scheduler at tcp://127.0.0.1:{port}"):
         evaluator_from(Objective(loss), f"tcp://127.0.0.1:{port}")
+
+
+def test_a_thread_that_hangs_is_not_given_work_in_later_iterations() -> None:
+    """Its place in the executor is taken: a task that went there would seem to hang, too."""
+    begun, release = threading.Event(), threading.Event()
+
+    def hangs_once(x: np.ndarray) -> float:
+        if not begun.is_set():
+            begun.set()
+            release.wait(60.0)
+        time.sleep(0.2)
+        return loss(x)
+
+    with ThreadPoolExecutor(3) as executor:
+        try:
+            result = cones.minimize(
+                hangs_once, START, workers=executor, timeout=1.0, retries=0, **{**SETTINGS, "popsize": 6, "maxiter": 3}
+            )
+        finally:
+            release.set()
+    assert result.history["failures"].tolist() == [1, 0, 0]
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import os, sys, time
+            import cones
+
+            def slow(x):
+                with open(os.path.join(sys.argv[1], str(os.getpid()) + ".pid"), "w"):
+                    pass
+                time.sleep(0.05)
+                return float(x @ x)
+
+            if __name__ == "__main__":
+                cones.minimize(slow, [1.0] * 3, workers=2, maxiter=10**6, xtol=None, ftol=None, stagnation=None)
+            """
+        )
+    )
+    process = subprocess.Popen([sys.executable, str(script), str(tmp_path)])
+    wait_until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+    process.kill()
+    process.wait()
+    workers = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    wait_until(lambda: not any(map(is_alive, workers)))
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -21,7 +21,7 @@ from cones.experiments.spec import Experiment
 from cones.experiments.summary import Group, Summary, summarise
 from cones.experiments.tables import end_table, time_table
 from cones.experiments.toml import experiment_from, read_experiment
-from cones.rl.run import Pause
+from cones.rl.training import TrainingPause
 
 NAN = float("nan")
 
@@ -74,13 +74,43 @@ def test_table_one_stands_beside_the_paper_s() -> None:
     table = end_table(summary)
     assert table.best == [False, False, True]
     cells = {row[1]: row for row in table.rows}
-    assert cells["CoNES"][-3:] == ["150", "150 ± 0, 1 of 1 seeds", "3.01e+06"]
-    assert cells["NES"][-3:] == ["not in 400", "400 ± 0, 1 of 2 seeds", "3.6e+06"]
+    assert cells["CoNES"][-3:] == ["150", "150, 1 of 1 seeds", "3.01e+06"]
+    assert cells["NES"][-3:] == ["not in 400", "400, 1 of 2 seeds", "3.6e+06"]
     assert cells["ES"][-3:] == ["not in 100", "0 of 1 seeds", "1.99e+07"]
     assert cells["ES"][4] == "-"
     assert [row[0] for row in time_table(summary).rows] == ["ES", "NES", "CoNES"]
     hopper = Group("Hopper-v4", "CMA", "", 1, "timesteps", 1, [record(0, [1.0], [1.0])], 1400.0)
     assert end_table(Summary({"tasks": [{}]}, [], [hopper])).rows[0][-1] == "not in 5e7"
+
+
+def test_seeds_that_were_left_at_the_target_have_no_average_beyond() -> None:
+    quick, slow = record(0, [100.0, 200.0], [300.0, 350.0]), record(1, [100.0, 400.0], [300.0, 345.0])
+    row = end_table(Summary({"tasks": [{}]}, [], [group(quick, slow)])).rows[0]
+    assert row[-3].startswith("-")
+    assert row[-2].endswith("2 of 2 seeds")
+
+
+def test_seeds_without_a_timestep_in_common_have_no_mean() -> None:
+    apart = group(record(0, [100.0], [300.0]), record(1, [200.0], [100.0]))
+    x, mean, deviation = apart.curve("mean_reward")
+    assert x.size == mean.size == deviation.size == 0
+    assert end_table(Summary({"tasks": [{}]}, [], [apart])).rows[0][4] == "-"
+
+
+def test_methods_come_in_the_order_of_the_experiment() -> None:
+    groups = [group(record(0, [1.0], [1.0]), method=name) for name in ("NES", "ES")]
+    declared = {"methods": [{"label": name} for name in ("ES", "NES", "CMA")], "tasks": [{}]}
+    assert Summary(declared, [], groups).methods == ["ES", "NES"]
+
+
+def test_an_environment_that_is_not_there_is_found_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text('name = "x"\ntimesteps = 10\n[[tasks]]\ntask = "Swimer-v4"\n[[methods]]\nmethod = "es"\n')
+    assert main(["run", str(spec), "--out", str(tmp_path / "out")]) == 2
+    assert "tasks[0].task: 'Swimer-v4' is no environment" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +148,7 @@ def test_an_experiment_on_tasks_from_runs_to_report(results: Path, tmp_path: Pat
 
 
 def test_runs_can_be_left_for_now_and_taken_up(results: Path, tmp_path: Path) -> None:
-    paused = run_experiment(small(), tmp_path, pause=Pause(1.0), workers=2)
+    paused = run_experiment(small(), tmp_path, pause=TrainingPause(1.0), workers=2)
     assert (paused.finished, paused.paused) == (0, 4)
     notes = summarise(Folder(tmp_path)).notes
     assert len(notes) == 2
@@ -172,5 +202,5 @@ def test_reproduce_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main([*arguments, "--timesteps", "1", "--out", str(tmp_path)]) == 0
     output = capsys.readouterr()
     assert "1 runs, results in" in output.err
-    assert "paused at 0%" in output.err
+    assert "left for now" in output.err
     assert "CoNES on Hopper-v4: 1 of 10 seeds; stopped at" in output.out

@@ -15,7 +15,8 @@ import pytest
 import cones
 from cones.experiments import figures
 from cones.experiments.records import Folder
-from cones.plots.curves import curves_of
+from cones.plots.curves import Group, columns_from, curves_of
+from cones.plots.panels import draw
 from cones.rl.api import Trained
 
 RESULTS = Path(__file__).parents[2] / "results" / "functions"
@@ -193,10 +194,6 @@ def test_a_figure_of_pyplot_where_pyplot_is_in_use(monkeypatch: pytest.MonkeyPat
         (lambda: cones.plot({"evaluations": []}), "history: expected at least one iteration"),
         (lambda: cones.plot({"evaluations": [1]}), "runs: expected at least one of the columns mean_loss"),
         (lambda: cones.plot(cones.CoNES([1.0], popsize=2)), "history: expected at least one iteration"),
-        (
-            lambda: cones.plot([{"evaluations": [k], "spread": [1.0]} for k in (1, 2)]),
-            "runs: seeds of run 1 have no evaluations in common",
-        ),
     ],
 )
 def test_bad_input_is_named(make, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,3 +241,19 @@ def test_bad_input_does_not_bring_in_matplotlib() -> None:
     code = "import sys, cones\ntry: cones.plot(3)\nexcept cones.InputError: print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_seeds_with_nothing_in_common_are_drawn_one_by_one() -> None:
+    seeds = [{"evaluations": [k, k + 1], "spread": [1.0, 2.0]} for k in (1, 10)]
+    figure = cones.plot(seeds)
+    assert line(figure, "spread", 0)[:, 0].tolist() == [1, 2]
+    assert line(figure, "spread", 1)[:, 0].tolist() == [10, 11]
+
+
+def test_a_problem_without_a_quantity_has_no_panel_of_it() -> None:
+    groups = [
+        Group(name, on, [columns_from(run(method=name).history, name)]) for name, on in (("cones", "A"), ("es", "B"))
+    ]
+    shown = titles(draw(groups, None))
+    assert "A: radii" in shown
+    assert "B: radii" not in shown

@@ -135,3 +135,33 @@ def test_a_video_says_what_it_cannot_do(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "imageio" else find(name, *a))
     assert main(["play", str(trained), "--video", str(tmp_path / "a.gif")]) == 2
     assert "pip install 'cones[video]'" in capsys.readouterr().err
+
+
+def test_an_environment_in_the_working_folder(tmp_path: Path) -> None:
+    shutil.copy(Path(__file__).parents[2] / "examples" / "gymnasium_environment.py", tmp_path)
+    program = Path(sys.executable).with_name("cones")
+    arguments = ["train", "gymnasium_environment:Parking-v0", "--timesteps", "500", "--popsize", "4", "--quiet"]
+    done = subprocess.run([str(program), *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("Swimmer-v2", "the nearest that there is: Swimmer-v4"),
+        ("environments:PointDict-v0", "observation"),
+        ("nowhere:X-v0", "No module named 'nowhere'"),
+    ],
+)
+def test_environments_that_cannot_be_had(
+    task: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", task, "--out", str(tmp_path / "out"), "--quiet"]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_training_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--popsize", "4", "--timesteps", "100", "--threads", "1", "--quiet", "--out", str(tmp_path)]
+    assert main(["train", "environments:PointNan-v0", *arguments]) == 1
+    assert "every episode failed, the first: the episode's return is nan" in capsys.readouterr().err

@@ -106,3 +106,15 @@ def test_actions_that_are_not_numbers_are_reported(task: str) -> None:
         episodes = rollouts.episodes(network, parameters, zeros, ones, [0, 0])
         assert episodes.problems == {1: "the policy's action in step 1 was not a finite number"}
         assert np.isfinite(episodes.returns[0])
+
+
+def test_an_output_however_large_is_clipped(task: str) -> None:
+    """As in the engine for any other environment: only what is no number fails."""
+    with MujocoRollouts(task, 1) as rollouts, made(task) as environment:
+        network = Network((environment.observation_space.shape[0], environment.action_space.shape[0]))
+        parameters = np.zeros((2, network.dim))
+        parameters[:, -environment.action_space.shape[0] :] = [[2e10], [1.0]]
+        size = network.sizes[0]
+        episodes = rollouts.episodes(network, parameters, np.zeros(size), np.ones(size), [0, 0])
+    assert episodes.problems == {}
+    assert episodes.returns[0] == episodes.returns[1]

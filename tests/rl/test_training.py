@@ -16,10 +16,11 @@ import cones
 from cones import CheckpointError, InputError, rl
 from cones.experiments.records import Folder, read_record
 from cones.experiments.session import execute
+from cones.experiments.summary import summarise
 from cones.experiments.toml import experiment_from
-from cones.rl.run import Pause, TrainingRun
+from cones.rl.run import TrainingRun
 from cones.rl.tasks import PAPER
-from cones.rl.training import Training, rollouts_of
+from cones.rl.training import Training, TrainingPause, rollouts_of
 
 
 def run_of(method: str = "cones", task: str = "Hopper-v4", timesteps: int = 14_000, **more: Any) -> TrainingRun:
@@ -231,11 +232,11 @@ def test_checkpoints_of_another_task_are_refused(tmp_path: Path) -> None:
 def test_pauses(tmp_path: Path) -> None:
     run = run_of(timesteps=100_000, target=-1e9)
     folder = new(tmp_path)
-    assert not execute(run, folder, stopped=Pause(6000))
+    assert not execute(run, folder, stopped=TrainingPause(6000))
     spent = columns_of(folder, run)["timesteps"]
     assert spent[-1] >= 6000 > spent[-2]
     folder = new(tmp_path / "target")
-    assert not execute(run, folder, stopped=Pause(at_target=True))
+    assert not execute(run, folder, stopped=TrainingPause(at_target=True))
     assert np.isfinite(columns_of(folder, run)["mean_reward"][-1])
     assert columns_of(folder, run)["mean_reward"].size == 3
 
@@ -248,8 +249,8 @@ def test_pauses(tmp_path: Path) -> None:
         ({"task": "Hopper-v4", "hidden": [0]}, r"hidden: expected at least 1, got 0"),
         ({"task": "Hopper-v4", "sigma": -1.0}, r"sigma: expected a positive number"),
         ({"task": "Hopper-v4", "episodes": 0}, r"episodes: expected at least 1"),
-        ({"task": "Hopper-v4", "radius": -1.0}, r"methods\[0\]\.radius: expected a positive number"),
-        ({"task": "Hopper-v4", "radios": 1.0}, r"methods\[0\]\.radios: unknown key"),
+        ({"task": "Hopper-v4", "radius": -1.0}, r"^radius: expected a positive number"),
+        ({"task": "Hopper-v4", "radios": 1.0}, r"^radios: unknown key"),
         ({"task": "Hopper-v4", "method": "cna"}, r"method: expected one of"),
         ({"task": "Hopper-v4", "popsize": 3}, r"popsize: expected an even number"),
         ({"task": "Nothing-v4"}, "'Nothing-v4' is no environment that gymnasium can make"),
@@ -293,3 +294,49 @@ def test_ctrl_c_on_the_command_line_and_resume(tmp_path: Path) -> None:
     ours = rl.load_policy(tmp_path / "run")
     straight = rl.train("Hopper-v4", timesteps=budget, hidden=4, popsize=10)
     np.testing.assert_array_equal(ours.parameters, straight.policy.parameters)
+
+
+def test_a_longer_budget_for_a_run_that_has_done_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: Training) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_train", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            rl.train("CartPole-v1", timesteps=100, popsize=4, threads=1, out=tmp_path)
+    assert rl.resume(tmp_path, timesteps=150, threads=1).timesteps >= 150
+
+
+def test_a_longer_budget_that_cannot_be_had_changes_nothing(tmp_path: Path) -> None:
+    rl.train("CartPole-v1", timesteps=60, popsize=4, threads=1, out=tmp_path)
+    before = (tmp_path / "experiment.json").read_text()
+    (checkpoint,) = (tmp_path / "runs").glob("*.ckpt")
+    checkpoint.write_bytes(checkpoint.read_bytes()[:100])
+    with pytest.raises(CheckpointError):
+        rl.resume(tmp_path, timesteps=90, threads=1)
+    assert (tmp_path / "experiment.json").read_text() == before
+
+
+def test_the_record_of_a_smaller_budget_is_of_the_same_run(tmp_path: Path) -> None:
+    """As it is between `resume` with another budget and the first record that it writes."""
+    rl.train("CartPole-v1", timesteps=60, popsize=4, threads=1, out=tmp_path)
+    path = tmp_path / "experiment.json"
+    path.write_text(path.read_text().replace('"timesteps": 60', '"timesteps": 90'))
+    assert summarise(Folder(tmp_path)).groups[0].budget == 90
+
+
+def test_the_callback_can_stop_it() -> None:
+    def stop(training: Training) -> None:
+        raise StopIteration
+
+    trained = rl.train("CartPole-v1", timesteps=10**6, popsize=4, threads=1, callback=stop)
+    assert trained.stop == "callback"
+    assert 0 < trained.timesteps < 10**5
+
+
+def test_a_script_without_a_guard_is_told_of_it(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("from cones import rl\nrl.train('CartPole-v1', timesteps=80, popsize=4, threads=2)\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    assert "StateError: the processes that should run CartPole-v1 did not start" in done.stderr

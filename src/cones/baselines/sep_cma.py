@@ -19,6 +19,9 @@ from cones.types import Vector
 
 __all__ = ["SepCMA", "SepCMAStrategy"]
 
+# Beyond this, the package's checks of what it is told fail.
+LARGEST = 1e30
+
 
 class SepCMAStrategy(Replayed):
     """`cmaes.SepCMA` by ask and tell. Made by `cones.SepCMA`.
@@ -40,6 +43,8 @@ class SepCMAStrategy(Replayed):
     def _belief(self, engine: Any) -> DiagonalGaussian:
         deviation = engine._sigma * np.sqrt(np.maximum(engine._C, 1e-300))  # the package shows neither
         mean = self.start.mean + self.start.deviation * engine.mean
+        if not max(deviation.max(), np.abs(engine.mean).max()) < LARGEST:
+            return DiagonalGaussian.from_deviation(mean, np.full_like(mean, np.inf))  # has diverged
         return DiagonalGaussian(mean, np.square(deviation * self.start.deviation))
 
 

@@ -11,13 +11,15 @@ import signal
 import subprocess
 import tempfile
 import threading
-from contextlib import suppress
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import IO, Any
 
 from cones.errors import InputError
 from cones.types import Vector
 
 __all__ = ["CommandObjective"]
+
+TAIL = 2**16  # bytes of output in which the last line is looked for
 
 
 class CommandObjective:
@@ -41,7 +43,7 @@ class CommandObjective:
         self._by_file = any("{input}" in word for word in self._words)
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._killed = False
         self._count, self._example = 0, ""
 
@@ -55,48 +57,45 @@ class CommandObjective:
             return self._loss([word.replace("{input}", file.name) for word in self._words], "")
 
     def _loss(self, words: list[str], text: str) -> float:
+        # By files: the end of a pipe would wait for whatever the program has left running in the background.
+        with ExitStack() as stack:
+            given, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            given.write(text.encode())
+            given.seek(0)
+            try:
+                # In a session of its own, so that Ctrl-C reaches us and not it, and the session is ended as a whole.
+                process = subprocess.Popen(words, stdin=given, stdout=out, stderr=err, start_new_session=True)
+            except OSError as error:
+                return self._failed(f"it could not be started ({error.strerror})")
+            if not self._ended(process):
+                return self._failed(f"it took longer than the timeout of {self._timeout:g} s")
+            said = _last_line(err)
+            if process.returncode != 0:
+                return self._failed(f"it ended with exit code {process.returncode}{f': {said}' if said else ''}")
+            line = _last_line(out)
         try:
-            # In a session of its own, so that Ctrl-C reaches us and not it, and the session is ended as a whole.
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-            )
-        except OSError as error:
-            return self._failed(f"it could not be started ({error.strerror})")
+            loss = float(line)
+        except ValueError:
+            return self._failed(f"its last line of output is no number: {line[:80]!r}")
+        return self._failed("it printed nan") if math.isnan(loss) else loss
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait for the program; False if it took too long and was ended."""
         with self._lock:
             self._running.add(process)
             killed = self._killed
         if killed:
             _kill(process)
         try:
-            out, err = process.communicate(text, timeout=self._timeout)
+            process.wait(self._timeout)
+            return True
         except subprocess.TimeoutExpired:
             _kill(process)
-            with suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=1.0)  # a child of its own that left the session may hold the pipe
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
             process.wait()
-            return self._failed(f"it took longer than the timeout of {self._timeout:g} s")
+            return False
         finally:
             with self._lock:
                 self._running.discard(process)
-        if process.returncode != 0:
-            said = _last_line(err)
-            return self._failed(f"it ended with exit code {process.returncode}{f': {said}' if said else ''}")
-        line = _last_line(out)
-        try:
-            loss = float(line)
-        except ValueError:
-            return self._failed(f"its last line of output is no number: {line[:80]!r}")
-        return self._failed("it printed nan") if math.isnan(loss) else loss
 
     def _failed(self, message: str) -> float:
         with self._lock:
@@ -118,11 +117,13 @@ class CommandObjective:
             _kill(process)
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+def _last_line(file: IO[bytes]) -> str:
+    """Of what was written to a file, however much that was."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+    lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""

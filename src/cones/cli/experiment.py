@@ -15,13 +15,13 @@ from cones.errors import InputError
 from cones.experiments.figures import draw_figures
 from cones.experiments.records import Folder
 from cones.experiments.report import write_report
-from cones.experiments.runner import never, run_experiment
-from cones.experiments.session import Session
+from cones.experiments.runner import run_experiment
+from cones.experiments.session import Pause
 from cones.experiments.spec import AnyRun, Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import PAPER_MINUTES, end_table
 from cones.experiments.toml import read_experiment
-from cones.rl.run import Pause
+from cones.rl.training import TrainingPause
 
 __all__ = ["add_to"]
 
@@ -121,7 +121,7 @@ def _selection(parser: argparse.ArgumentParser) -> None:
 
 def run_file(options: argparse.Namespace) -> int:
     experiment = read_experiment(options.spec)
-    return _run(experiment, options, _only(experiment, options), never)
+    return _run(experiment, options, _only(experiment, options), Pause())
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -138,11 +138,11 @@ def reproduce(options: argparse.Namespace) -> int:
         experiment = read_experiment(path)
     only = _only(experiment, options)
     if not on_tasks:
-        return _run(experiment, options, only, never)
+        return _run(experiment, options, only, Pause())
     tasks = _chosen("--env", options.env, [task.task for task in experiment.tasks])
     limit = math.inf if options.timesteps is None else check_positive("--timesteps", options.timesteps)
     return _run(
-        experiment, options, lambda run: only(run) and run.on.label in tasks, Pause(limit, options.until_target)
+        experiment, options, lambda run: only(run) and run.on.label in tasks, TrainingPause(limit, options.until_target)
     )
 
 
@@ -155,7 +155,7 @@ def _run(
     experiment: Experiment,
     options: argparse.Namespace,
     only: Callable[[AnyRun], bool],
-    pause: Callable[[Session], bool],
+    pause: Pause,
 ) -> int:
     folder = Folder(options.out or Path("cones-results", experiment.name))
     if options.workers is not None:

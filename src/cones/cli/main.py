@@ -72,12 +72,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     if options.debug:
         os.environ["CONES_DEBUG"] = "1"  # for the processes of a run
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # functions and environments of the user's, as `python -m` finds them
     try:
         with _signals_taken():
-            return int(options.call(options))
+            code = int(options.call(options))
+            sys.stdout.flush()
+            return code
     except KeyboardInterrupt:
         print("cones: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # `cones problems | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         if options.debug:
             traceback.print_exc()

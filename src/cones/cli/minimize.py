@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy.optimize import OptimizeResult
 
 import cones
@@ -128,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
         result = _minimised(options, fun, workers)
     report = {
         "x": [float(v) for v in result.x],
-        "fun": float(result.fun) if np.isfinite(result.fun) else None,
+        "fun": _number(result.fun),
         **{name: result[name] for name in ("nfev", "nit", "success", "stop", "message")},
         "failures": failures() if failures else {"count": int(result.history["failures"].sum())},
     }
@@ -158,7 +158,15 @@ def run(options: argparse.Namespace) -> int:
     if result.stop == "diverged":
         print(f"cones: {result.message}", file=sys.stderr)
         return 1
+    if result.fun == math.inf:
+        print("cones: no candidate had a finite loss", file=sys.stderr)
+        return 1
     return 0
+
+
+def _number(value: float) -> float | str | None:
+    """As JSON, which knows no infinity."""
+    return None if math.isnan(value) else float(value) if math.isfinite(value) else str(value)
 
 
 def _with_history(text: str, result: OptimizeResult) -> str:

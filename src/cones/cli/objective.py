@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -47,7 +45,6 @@ def _imported(path: str) -> Callable[..., Any]:
     module_name, colon, name = path.partition(":")
     if not colon or not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
         raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss (no path, no .py)")
-    sys.path.insert(0, os.getcwd())
     try:
         thing: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -159,7 +160,15 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
     if trained.stop == "interrupted":
         print(f"cones: interrupted; `cones resume {folder}` goes on from here", file=sys.stderr)
         return 130
-    return 1 if trained.stop in ("all_nan", "diverged") else 0
+    if trained.stop in ("all_nan", "diverged"):
+        why = f"every episode failed, the first: {trained.problem}" if trained.problem else "the weights diverged"
+        print(
+            f"cones: the training has failed: {why}; if that is not the environment's doing, try a smaller --sigma or "
+            "--learning-rate in another folder",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
 
 
 def _say(trained: Trained, folder: str | Path) -> None:
@@ -210,10 +219,12 @@ class _Progress(ProgressLine):
         parts = [
             f"{training.run.method.label} {steps:.3g} of {training.run.task.timesteps:.3g} timesteps",
             f"population {training.last('population_reward'):.5g}",
-            f"mean policy {training.last('mean_reward'):.5g}",
         ]
+        if not math.isnan(reward := training.last("mean_reward")):
+            parts.append(f"mean policy {reward:.5g}")
         if rate > 0.0:
-            parts += [f"{rate:.0f} steps/s", f"{duration((training.run.task.timesteps - steps) / rate)} left"]
+            left = max(0, training.run.task.timesteps - steps)
+            parts += [f"{rate:.0f} steps/s", f"{duration(left / rate)} left"]
         if training.problems:
             parts.append(f"{len(training.problems)} episodes failed: {next(iter(training.problems.values()))}")
         return "  ".join(parts)

@@ -56,6 +56,15 @@ class DispatchEvaluator(Evaluator):
         self._retries = None if retries is None else check_integer("retries", retries, 0)
         self._objective = objective
         self._installed = engine.install(objective)
+        self._hanging: list[Future[Vector]] = []  # calls that were given up and still hold their workers
+
+    def free_workers(self) -> int:
+        """Workers that no call which was given up holds; it may still come back."""
+        self._hanging = [future for future in self._hanging if not future.done()]
+        return self._engine.workers - len(self._hanging)
+
+    def gave_up(self, future: Future[Vector]) -> None:
+        self._hanging.append(future)
 
     def reinstall(self) -> None:
         """After a worker was lost, which may have held the only copy of what was shared."""
@@ -84,11 +93,10 @@ class _Round:
     def __init__(self, evaluator: DispatchEvaluator, candidates: Candidates, losses: Vector) -> None:
         self._evaluator, self._candidates, self._losses = evaluator, candidates, losses
         self._engine, self._timeout = evaluator._engine, evaluator._timeout
-        self._workers = self._engine.workers
         self._shared: Any = None
         self._raised: dict[int, BaseException] = {}
         count = len(candidates)
-        tasks = count if self._timeout else min(count, TASKS_PER_WORKER * self._workers)
+        tasks = count if self._timeout else min(count, TASKS_PER_WORKER * self._engine.workers)
         edges = [count * i // tasks for i in range(tasks + 1)]
         self._waiting = deque(_Task(first, last) for first, last in pairwise(edges))
         self._under_way: dict[Future[Vector], tuple[_Task, float]] = {}
@@ -97,6 +105,8 @@ class _Round:
         self._share()
         while self._waiting or self._under_way:
             self._send()
+            if not self._under_way:
+                raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
             done, _ = wait(self._under_way, timeout=self._next_deadline(), return_when=FIRST_COMPLETED)
             for future in done:
                 if future in self._under_way:
@@ -141,11 +151,10 @@ class _Round:
 
     def _limit(self) -> int:
         """Tasks that may be under way. One that may have killed a worker is alone, so that it can be told."""
-        if any(task.suspect for task, _ in self._under_way.values()):
-            return 1
-        if self._waiting[0].suspect:
-            return 1
-        return self._workers if self._timeout else (1 + AHEAD) * self._workers
+        if self._waiting[0].suspect or any(task.suspect for task, _ in self._under_way.values()):
+            return min(1, self._evaluator.free_workers())
+        # With a timeout a task must not wait at a worker: its time would run.
+        return self._evaluator.free_workers() if self._timeout else (1 + AHEAD) * self._engine.workers
 
     def _next_deadline(self) -> float | None:
         if self._timeout is None:
@@ -230,9 +239,7 @@ class _Round:
                 for other in [other for other in self._under_way if not other.done() and not self._engine.blames]:
                     self._again([self._under_way.pop(other)[0]])
             else:
-                self._workers -= 1
-                if self._workers < 1:
-                    raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
+                self._evaluator.gave_up(future)
             self._failed(task, f"no answer in {self._timeout:g} seconds")
 
 

@@ -44,7 +44,10 @@ class MapEvaluator(Evaluator):
         )
         self.partial = np.full(len(candidates), np.nan)
         count = 0
-        for loss in self._mapper(_Row(self._objective), tasks):
+        losses = self._mapper(_Row(self._objective), tasks)
+        if not isinstance(losses, Iterable):
+            raise InputError(f"workers: expected the map-like callable to return losses, got {type(losses).__name__}")
+        for loss in losses:
             if count < len(candidates):
                 self.partial[count] = loss
             count += 1

@@ -53,7 +53,7 @@ def colour_of(method: str, methods: list[str]) -> str:
 
 def wants_log(curves: list[Vector]) -> bool:
     """A logarithmic axis serves where positive losses span more than a factor of twenty; rewards are not like that."""
-    values = np.concatenate(curves)
+    values = np.concatenate([*curves, np.empty(0)])
     values = values[np.isfinite(values)]
     return bool(values.size) and bool((values > 0.0).all()) and float(values.max() / values.min()) > 20.0
 
@@ -135,7 +135,8 @@ def draw_curve(
         if log:
             low = np.maximum(low, 0.1 * mean)  # a band that reaches zero has no place on a logarithmic axis
         axis.fill_between(x, low, mean + deviation, color=colour, alpha=0.2, linewidth=0)
-    (line,) = axis.plot(x, mean, color=colour, **{"linewidth": 1.4, **style})
+    marker = {"marker": "o", "markersize": 3} if x.size == 1 else {}  # a line needs two points to be seen
+    (line,) = axis.plot(x, mean, color=colour, **{"linewidth": 1.4, **marker, **style})
     return line
 
 

@@ -67,12 +67,18 @@ class Folder:
         self.path = Path(path)
         self.runs = self.path / "runs"
 
+    def make(self) -> None:
+        """Make the folder, if it is not there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: expected a folder for results, and this is a file")
+        self.path.mkdir(parents=True, exist_ok=True)
+
     def claim(self, experiment: Experiment) -> None:
         """Make the folder that of an experiment; refuse one that holds another."""
         place = self.path / "experiment.json"
         empty = not self.runs.exists() or not any(self.runs.iterdir())
         if place.exists() and not empty:
-            if self.experiment() != experiment.specification():
+            if {**self.experiment(), "title": ""} != {**experiment.specification(), "title": ""}:
                 raise InputError(
                     f"{self.path}: holds records of another specification ({place.name} differs); "
                     "choose another folder, or move this one away"

@@ -66,6 +66,7 @@ def _data(summary: Summary) -> dict[str, Any]:
                 lines.append(
                     {
                         "method": group.method,
+                        "seeds": len(group.records),
                         "x": _numbers(x[kept]),
                         "mean": _numbers(mean[kept]),
                         "deviation": _numbers(deviation[kept]),

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from cones.display import duration
 from cones.experiments.records import Folder
-from cones.experiments.session import Session, execute
+from cones.experiments.session import Pause, Session, execute
 from cones.experiments.spec import AnyRun, Experiment
 from cones.threads import core_count
 
@@ -27,10 +27,6 @@ __all__ = ["Outcome", "run_experiment"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REPORT_SECONDS = 0.5
-
-
-def never(session: Session) -> bool:
-    return False
 
 
 @dataclass
@@ -53,7 +49,7 @@ def run_experiment(
     folder: str | Path,
     *,
     only: Callable[[AnyRun], bool] = lambda run: True,
-    pause: Callable[[Session], bool] = never,
+    pause: Pause | None = None,
     workers: int | None = None,
     stream: TextIO | None = None,
 ) -> Outcome:
@@ -70,16 +66,16 @@ def run_experiment(
     Ctrl-C lets the runs under way write their checkpoints and returns; the next call takes them up.
     """
     place = Folder(folder)
-    place.path.mkdir(parents=True, exist_ok=True)
+    place.make()
     with place.locked():
-        return _run_all(experiment, place, only, pause, workers, sys.stderr if stream is None else stream)
+        return _run_all(experiment, place, only, pause or Pause(), workers, sys.stderr if stream is None else stream)
 
 
 def _run_all(
     experiment: Experiment,
     place: Folder,
     only: Callable[[AnyRun], bool],
-    pause: Callable[[Session], bool],
+    pause: Pause,
     workers: int | None,
     stream: TextIO,
 ) -> Outcome:
@@ -117,7 +113,7 @@ def _run_all(
     return outcome
 
 
-def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Callable[[Session], bool] = never) -> None:
+def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     name = run.name
     parent = multiprocessing.parent_process()
@@ -127,7 +123,7 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Callable
         nonlocal reported
         if time.monotonic() - reported >= REPORT_SECONDS or session.stop() is not None or pause(session):
             reported = time.monotonic()
-            messages.put((name, "progress", session.share(), session.headline()))
+            messages.put((name, "progress", pause.share(session), session.headline()))
 
     try:
         finished = execute(
@@ -244,7 +240,7 @@ class _Board:
             else:
                 self._outcome.paused += 1
             taken = duration(time.monotonic() - run.started)
-            left = "" if kind == "finished" else f"  paused at {100 * run.share:.0f}%"
+            left = "" if kind == "finished" else "  left for now"
             self.say(f"{name}  {run.headline}  {taken}{left}  {self._overall()}")
         elif kind == "failed":
             self._outcome.failed[name] = str(message)

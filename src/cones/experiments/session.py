@@ -19,7 +19,7 @@ from cones.progress import RADII
 from cones.stopping import StopReason
 from cones.strategy import Strategy
 
-__all__ = ["FunctionSession", "Session", "Sessions", "execute"]
+__all__ = ["FunctionSession", "Pause", "Session", "Sessions", "execute", "read_checkpoint"]
 
 KEEP_SECONDS = 10.0
 
@@ -78,6 +78,17 @@ class Session(ABC):
         """Release what the session has started."""
 
 
+class Pause:
+    """When to leave a run for now: never, unless a subclass knows better."""
+
+    def __call__(self, session: Session) -> bool:
+        return False
+
+    def share(self, session: Session) -> float:
+        """How much is done of what is to be done now, from 0 to 1."""
+        return session.share()
+
+
 class Sessions(Named, Protocol):
     """A run that can be begun, and taken up from its checkpoint."""
 
@@ -99,7 +110,7 @@ def execute(
         Whether the run is finished. After KeyboardInterrupt, which goes on to the caller, everything up to
         the last complete iteration is kept.
     """
-    session = run.session(_kept(folder.checkpoint_path(run)))
+    session = run.session(read_checkpoint(folder.checkpoint_path(run)))
     try:
         kept = time.monotonic()
         while session.stop() is None and not stopped(session):
@@ -117,7 +128,8 @@ def execute(
     return session.stop() is not None
 
 
-def _kept(checkpoint: Path) -> tuple[Strategy, dict[str, Any]] | None:
+def read_checkpoint(checkpoint: Path) -> tuple[Strategy, dict[str, Any]] | None:
+    """What a run is taken up from, if there is something."""
     if not checkpoint.exists():
         return None
     try:

@@ -94,13 +94,16 @@ def measured(x: Vector, y: Vector) -> tuple[Vector, Vector]:
 
 
 def mean_curve(lines: list[tuple[Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
-    """Common places, and mean and standard deviation of several curves there, as far as all of them go."""
+    """Common places, and mean and standard deviation of several curves there, as far as all of them go.
+
+    Curves that have no place in common have no mean.
+    """
     length = min(x.size for x, _ in lines)
     x = lines[0][0][:length]
     if all(np.array_equal(other[:length], x) for other, _ in lines):
         values = np.array([y[:length] for _, y in lines])
-    elif length:
-        x = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), GRID)
+    elif length and (first := max(x[0] for x, _ in lines)) <= (last := min(x[-1] for x, _ in lines)):
+        x = np.linspace(first, last, GRID)
         values = np.array([np.interp(x, *line) for line in lines])
     else:
         x, values = np.empty(0), np.empty((len(lines), 0))
@@ -136,7 +139,10 @@ class Summary:
 
     @property
     def methods(self) -> list[str]:
-        return list(dict.fromkeys(group.method for group in self.groups))
+        """Those of which there are records, in the order of the experiment."""
+        there = list(dict.fromkeys(group.method for group in self.groups))
+        declared = [method["label"] for method in self.experiment.get("methods", ())]
+        return sorted(there, key=declared.index) if set(there) <= set(declared) else there
 
     def of(self, problem: str) -> list[Group]:
         return [group for group in self.groups if group.problem == problem]
@@ -147,18 +153,25 @@ class Summary:
         return [f"{group.method} on {group.problem}: {group.label}" for group in self.groups if group.label]
 
 
+def _identity(run: dict[str, Any]) -> str:
+    """What two records of one run have in common; a training run may have got another budget since."""
+    if "task" in run:
+        run = {**run, "task": {**run["task"], "timesteps": None}}
+    return json.dumps(run, sort_keys=True)
+
+
 def summarise(folder: Folder) -> Summary:
     """Group the records of a folder."""
     data = folder.experiment()
     try:
         experiment = Experiment.from_specification(data)
-        declared = {json.dumps(run.specification(), sort_keys=True): run for run in experiment.runs()}
+        declared = {_identity(run.specification()): run for run in experiment.runs()}
     except (TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{folder.path}: expected an experiment in experiment.json ({error})") from None
     found: dict[tuple[str, str], list[Record]] = {}
     environments: list[dict[str, Any]] = []
     for record in folder.records():
-        run = declared.get(json.dumps(record.run, sort_keys=True))
+        run = declared.get(_identity(record.run))
         if run is None:
             raise InputError(
                 f"{folder.path}: holds a record of another specification ({record.run.get('label')}, "

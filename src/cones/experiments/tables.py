@@ -11,6 +11,7 @@ import numpy as np
 
 from cones.experiments.summary import Group, Summary
 from cones.rl.tasks import PAPER
+from cones.types import Vector
 
 __all__ = ["PAPER_MINUTES", "Table", "end_table", "plus_minus", "time_table"]
 
@@ -50,8 +51,11 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def plus_minus(mean: float, deviation: float) -> str:
-    return "-" if math.isnan(mean) else f"{mean:.4g} ± {deviation:.2g}"
+def plus_minus(mean: float, deviation: float, count: int) -> str:
+    """A mean over `count` numbers; a single one has no deviation."""
+    if math.isnan(mean):
+        return "-"
+    return f"{mean:.4g} ± {deviation:.2g}" if count > 1 else f"{mean:.4g}"
 
 
 def end_table(summary: Summary) -> Table:
@@ -68,10 +72,14 @@ def _losses(summary: Summary) -> Table:
         most = max(group.spent for group in groups)
         ends = [group.at_end("mean_loss")[0] if group.spent > 0.99 * most else math.inf for group in groups]
         for group, end in zip(groups, ends, strict=True):
-            numbers = [plus_minus(*group.at_end(column)) for column in ("mean_loss", "loss_at_mean", "step")]
+            numbers = [_end(group, column) for column in ("mean_loss", "loss_at_mean", "step")]
             rows.append([problem, group.method, str(len(group.records)), f"{group.spent:,}", *numbers])
             best.append(end == min(ends))
     return Table(head, rows, best)
+
+
+def _end(group: Group, column: str) -> str:
+    return plus_minus(*group.at_end(column), len(group.records))
 
 
 def _rewards(summary: Summary) -> Table:
@@ -83,7 +91,7 @@ def _rewards(summary: Summary) -> Table:
         arrivals = [group.to_target()[0] for group in groups]
         first = min((value for value in arrivals if not math.isnan(value)), default=math.nan)
         for group, arrival in zip(groups, arrivals, strict=True):
-            numbers = [plus_minus(*group.at_end(column)) for column in ("mean_reward", "population_reward")]
+            numbers = [_end(group, column) for column in ("mean_reward", "population_reward")]
             row = [task, group.method, str(len(group.records)), f"{group.spent:,}", *numbers]
             rows.append([*row, *_target(group, arrival)])
             best.append(arrival == first)
@@ -95,16 +103,28 @@ def _target(group: Group, arrival: float) -> list[str]:
         return ["-"] * 4
     each = np.array(group.to_target()[1])
     reached = each[~np.isnan(each)]
-    by_seed = f"{reached.mean():.3g} ± {reached.std():.2g}, " if reached.size else ""
+    by_seed = f"{_counted(reached)}, " if reached.size else ""
     paper = PAPER.get(group.problem)
     published = paper.timesteps.get(group.method) if paper else None
     missed = f"not in {paper.limit:.0e}".replace("e+0", "e") if paper and group.method in PAPER_MINUTES else "-"
     return [
         f"{group.target:g}",
-        f"not in {group.spent:.3g}" if math.isnan(arrival) else f"{arrival:.3g}",
+        _never(group, each) if math.isnan(arrival) else f"{arrival:.3g}",
         f"{by_seed}{reached.size} of {each.size} seeds",
         missed if published is None else f"{published:.3g}",
     ]
+
+
+def _counted(timesteps: Vector) -> str:
+    spread = f" ± {timesteps.std():.2g}" if timesteps.size > 1 else ""
+    return f"{timesteps.mean():.3g}{spread}"
+
+
+def _never(group: Group, each: Vector) -> str:
+    """Said of a mean over seeds, which ends with the shortest; if that was left at the target, nothing can be said."""
+    ends = np.array([record.columns[group.axis][-1] for record in group.records])
+    left_there = ends.min() < ends.max() and not np.isnan(each[ends == ends.min()]).any()
+    return "-" if left_there else f"not in {group.spent:.3g}"
 
 
 def time_table(summary: Summary, paper_minutes: Mapping[str, float] | None = None) -> Table:
@@ -128,7 +148,7 @@ def time_table(summary: Summary, paper_minutes: Mapping[str, float] | None = Non
         row = [
             name,
             str(len(records)),
-            plus_minus(float(seconds.mean()), float(seconds.std())),
+            plus_minus(float(seconds.mean()), float(seconds.std()), len(records)),
             f"{100.0 * own.sum() / seconds.sum():.3g}%",
             f"{1e3 * cost[name]:.3g}",
             f"{cost[name] / cost['ES']:.3g}" if same else "-",

@@ -23,6 +23,7 @@ timesteps = 3_000_000
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,9 @@ from cones.experiments.method import LABELS, SETTINGS, MethodSpec
 from cones.experiments.spec import AnyRun, Experiment, ProblemSpec
 from cones.methods import METHODS
 from cones.problems import PROBLEMS
+from cones.rl.environments import made
 from cones.rl.run import TASK_KEYS, TrainingRun, task_from
+from cones.rl.spaces import describe_spaces
 
 __all__ = ["experiment_from", "read_experiment"]
 
@@ -103,6 +106,7 @@ def _on_tasks(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
     for i, entry in enumerate(_tables(keys, "tasks")):
         table = _Keys(entry, f"tasks[{i}].", TASK_KEYS)
         tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
+        _check_environment(tasks[-1].task, f"tasks[{i}].")
     experiment = Experiment(
         name=_name(keys.need("name")),
         title=str(keys.get("title", "")),
@@ -116,6 +120,15 @@ def _on_tasks(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
         with _errors_of_method(j):
             method.strategy(np.zeros(10), task.sigma, 0, TrainingRun(task, method, 0).settings, maxiter=task.timesteps)
     return experiment
+
+
+def _check_environment(task: str, place: str) -> None:
+    """What cannot be trained on is found now, not in a worker."""
+    try:
+        with made(task) as environment:
+            describe_spaces(environment)
+    except InputError as error:
+        raise InputError(f"{place}{error}") from None
 
 
 @contextmanager
@@ -197,6 +210,9 @@ def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | None) 
     name = check_one_of(f"{place}method", _Keys(table, place, known).need("method"), tuple(METHODS))
     budget = () if maxfev is None else ("maxfev",)
     keys = _Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
+    for key, value in table.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{place}{key}: expected a finite number, got {value}; leave the key out to switch it off")
     return MethodSpec(
         label=str(keys.get("label", LABELS[name])),
         method=name,

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cones.beliefs.belief import Belief
 from cones.bounds import Box
 from cones.noise.seeded import Noise
@@ -58,7 +60,12 @@ class Population:
             yield self.block(first, min(first + size, len(self)))
 
     def __getitem__(self, index: int) -> Vector:
-        candidate: Vector = self.block(index, index + 1)[0].copy()
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(f"expected the place of one candidate, got {index!r}; block(first, last) gives several")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"expected a place below {len(self)}, the number of candidates, got {index}")
+        first = int(index) % len(self)
+        candidate: Vector = self.block(first, first + 1)[0].copy()
         return candidate
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:

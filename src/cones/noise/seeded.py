@@ -28,6 +28,8 @@ __all__ = ["DTYPES", "AntitheticNoise", "IndependentNoise", "Noise", "Pen", "see
 
 # Fewer normals than this are drawn sooner than a second thread wakes up.
 WORTH_THREADS = 100_000
+# Rows of noise that are multiplied with a full covariance's factor at a time.
+PRODUCT_ROWS = 64
 DTYPES = ("float64", "float32")
 # Outputs of the generator that are passed over before a span's first number, as NumPy does after seeding.
 WARM_UP = 12
@@ -209,11 +211,26 @@ class Noise(ABC):
                 self.place(belief.mean[columns], belief.displacements(normals, own[-1], columns), own)
 
             self.for_spans(iteration, dim, start, stop, use, kept)
-        else:
+        elif belief.separable:
             noise = np.empty((count, dim), self.dtype) if kept is None else kept
             self.for_spans(iteration, dim, start, stop, _nothing, noise)
             self.place(belief.mean, belief.displacements(noise), population)
+        else:
+            self.place(belief.mean, self._mixed(belief, iteration, start, stop, kept), population)
         return whole
+
+    def _mixed(self, belief: Belief, iteration: int, start: int, stop: int, kept: Matrix | None) -> Matrix:
+        """Displacements of rows `start` to `stop` by a belief that mixes coordinates.
+
+        The last bits of a product of matrices depend on how many rows it has: whatever rows are asked for, they are
+        multiplied in the same blocks.
+        """
+        first, last = start - start % PRODUCT_ROWS, min(-(-stop // PRODUCT_ROWS) * PRODUCT_ROWS, self.rows)
+        noise = self.draw(iteration, belief.dim, first, last)
+        if kept is not None:
+            kept[:] = noise[start - first : stop - first]
+        blocks = [belief.displacements(noise[k : k + PRODUCT_ROWS]) for k in range(0, last - first, PRODUCT_ROWS)]
+        return np.concatenate(blocks)[start - first : stop - first]
 
 
 def _nothing(row: int, columns: slice, normals: Vector) -> None:

@@ -94,9 +94,16 @@ def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str],
         for group in groups:
             lines = [measured(seed[x], seed[name]) for seed in group.seeds if name in seed]
             lines = [line for line in lines if line[0].size]
-            if lines:
-                places, mean, deviation = _over_seeds(lines, group.label, x)
+            if not lines:
+                continue
+            places, mean, deviation = mean_curve(lines)
+            if places.size:
                 curves.append((name, group.label, places, mean, deviation if len(lines) > 1 else None))
+            else:  # the seeds have nothing in common that could be averaged
+                curves += [(name, group.label, *line, None) for line in lines]
+    if not curves:
+        axis.set_visible(False)
+        return {}
     log = "reward" not in panel.title and wants_log([curve[3] for curve in curves])
     if log:
         axis.set_yscale("log")
@@ -104,17 +111,10 @@ def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str],
     shown: dict[str, Any] = {}
     for name, label, places, mean, spread in curves:
         style = {"linestyle": LINES[drawn.index(name)], "linewidth": 1.4 if name == drawn[0] else 1.0}
-        marker = {"marker": "o", "markersize": 3} if places.size == 1 else {}
         band = spread if name == drawn[0] or panel.title == "radii" else None  # two bands would hide each other
-        line = draw_curve(axis, places, mean, band, colour_of(label, labels), log, **style, **marker)
+        line = draw_curve(axis, places, mean, band, colour_of(label, labels), log, **style)
         shown.setdefault(label, line)
     if len(drawn) > 1:
         grey = [axis.plot([], [], color="#777777", linestyle=LINES[place])[0] for place in range(len(drawn))]
         axis.legend(grey, [panel.columns[name] for name in drawn], frameon=False, fontsize=8)
     return shown
-
-
-def _over_seeds(lines: list[tuple[Vector, Vector]], label: str, x: str) -> tuple[Vector, Vector, Vector]:
-    if max(places[0] for places, _ in lines) > min(places[-1] for places, _ in lines):
-        raise InputError(f"runs: seeds of {label} have no {x} in common; give them labels of their own")
-    return mean_curve(lines)

@@ -41,6 +41,7 @@ class Rosenbrock(Problem):
     """sum(100 (x_i^2 - x_{i+1})^2 + (1 - x_i)^2)"""
 
     name, domain = "rosenbrock", (-5.0, 5.0)
+    least_dim = 2
 
     @property
     def optimum(self) -> Vector:

@@ -22,15 +22,17 @@ class Problem(ABC):
         dim: n.
         optimum: a global minimiser, shape (n,).
         best: the loss there (without noise).
+        least_dim: the least n for which it is a function at all.
         domain: (low, high), the range in which the literature starts and searches.
     """
 
     name: str
     best: float = 0.0
+    least_dim: int = 1
     domain: tuple[float, float]
 
     def __init__(self, dim: int) -> None:
-        self.dim = check_integer("dim", dim, 1)
+        self.dim = check_integer("dim", dim, self.least_dim)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dim={self.dim})"

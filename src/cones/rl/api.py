@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,7 +15,6 @@ import numpy as np
 
 from cones.checks import check_integer
 from cones.errors import InputError
-from cones.rl.environments import made
 from cones.rl.policy import Policy
 from cones.rl.rollouts import Episodes
 from cones.rl.run import TASK_KEYS, TrainingRun
@@ -36,7 +36,8 @@ class Trained:
         timesteps: steps of training, evaluations not counted.
         history: columns by iteration: timesteps, population_reward, mean_reward (NaN where the mean policy was not
             evaluated), spread, step and others.
-        stop: why it ended; "interrupted" after Ctrl-C.
+        stop: why it ended; "interrupted" after Ctrl-C, "callback" if the callback raised StopIteration.
+        problem: of an episode of the last iteration, if one failed.
     """
 
     policy: Policy
@@ -44,6 +45,7 @@ class Trained:
     timesteps: int
     history: dict[str, Vector]
     stop: str
+    problem: str = ""
 
 
 def train(
@@ -66,13 +68,15 @@ def train(
         seed: makes the run repeatable, whatever the number of threads.
         out: a folder that keeps the run as it goes: checkpoint, record, policy. `resume` goes on from it.
         threads: simulations at a time, one per core by default.
-        callback: called with the `Training` after every iteration.
+        callback: called with the `Training` after every iteration and every evaluation, and once more at the end;
+            StopIteration raised in it ends the training.
         **settings: of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy), `sigma`
             (initial standard deviation of the weights), `episodes` per candidate, `evaluate_every` iterations,
             `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate,
             radius, belief and others. The paper's for its tasks by default.
 
-    Ctrl-C ends the training; what there is then is returned, and kept in `out`.
+    Ctrl-C ends the training; what there is then is returned, and kept in `out`. Environments other than the paper's run
+    in processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
 
     Example:
         >>> trained = train("CartPole-v1", timesteps=2000, popsize=4, hidden=[], threads=1)
@@ -138,18 +142,20 @@ def new_run(task: str, method: str, seed: int, timesteps: float | None, settings
 
     on_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
     rest = {name: value for name, value in settings.items() if name not in TASK_KEYS}
-    experiment = experiment_from(
-        {
-            "name": "training",
-            "seeds": [seed],
-            "tasks": [{"task": task, "timesteps": timesteps, **on_task}],
-            "methods": [{"method": method, **rest}],
-        }
-    )
+    try:
+        experiment = experiment_from(
+            {
+                "name": "training",
+                "seeds": [seed],
+                "tasks": [{"task": task, "timesteps": timesteps, **on_task}],
+                "methods": [{"method": method, **rest}],
+            }
+        )
+    except InputError as error:  # which speaks of tables in a file
+        raise InputError(re.sub(r"^(tasks|methods)\[0\]\.", "", str(error))) from None
     run = experiment.runs()[0]
     assert isinstance(run, TrainingRun)
-    with made(task):  # or an error, before there is a folder
-        return run
+    return run
 
 
 def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:
@@ -166,7 +172,8 @@ def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> Tra
     if timesteps is None:
         return runs[0]
     budget, record = check_integer("timesteps", timesteps, 1), Folder(folder).record_path(runs[0])
-    done = int(read_record(record).columns["timesteps"][-1]) if record.exists() else 0
+    recorded = read_record(record).columns["timesteps"] if record.exists() else np.empty(0)
+    done = int(recorded[-1]) if recorded.size else 0  # none, if not even the first iteration was complete
     if budget < done:
         raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
     return replace(runs[0], task=replace(runs[0].task, timesteps=budget))
@@ -181,7 +188,7 @@ def go_on(
 ) -> Trained:
     """Begin a run, or take it up from its checkpoint in `out`, and train until it ends or Ctrl-C."""
     from cones.experiments.records import Folder
-    from cones.experiments.session import execute
+    from cones.experiments.session import execute, read_checkpoint
     from cones.experiments.spec import Experiment
 
     sessions: list[Training] = []
@@ -195,10 +202,13 @@ def go_on(
     stop = ""
     with ExitStack() as stack:
         place = Folder(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
-        place.path.mkdir(parents=True, exist_ok=True)
+        place.make()
         stack.enter_context(place.locked())
-        experiment = Experiment(name="training", problems=(), tasks=(run.task,), methods=(run.method,))
+        experiment = Experiment(
+            name="training", title=run.task.task, problems=(), tasks=(run.task,), methods=(run.method,)
+        )
         if another_budget:
+            read_checkpoint(place.checkpoint_path(run))  # or an error, before anything is changed
             place.declare(experiment)
         else:
             place.claim(experiment)
@@ -208,6 +218,8 @@ def go_on(
             stop = "interrupted"
             if not sessions:
                 raise
+        except StopIteration:
+            stop = "callback"
         session = sessions[0]
         reason = session.stop()
         return Trained(
@@ -216,4 +228,5 @@ def go_on(
             session.timesteps,
             {name: np.asarray(column, dtype=np.float64) for name, column in session.columns().items()},
             stop or ("" if reason is None else reason.name),
+            next(iter(session.problems.values()), ""),
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from cones.errors import InputError, MissingExtraError
+from cones.rl.tasks import PAPER
 
 __all__ = ["import_gymnasium", "made"]
 
@@ -32,8 +34,13 @@ def made(task: str, **options: Any) -> Iterator[Any]:
         warnings.simplefilter("ignore")  # -v4 is "out of date": it is the nearest to the paper's
         try:
             environment = gymnasium.make(task, disable_env_checker=True, **options)
-        except (gymnasium.error.Error, ModuleNotFoundError, AttributeError) as error:
-            raise InputError(f"task: {task!r} is no environment that gymnasium can make: {error}") from None
+        except Exception as error:  # of the registry, of the module, or of what the environment's own code raises
+            kind = "" if isinstance(error, (gymnasium.error.Error, ImportError)) else f"{type(error).__name__}: "
+            name = re.sub(r"-v[23]$", "-v4", task)
+            nearest = f"; the nearest that there is: {name}" if name != task and name in PAPER else ""
+            raise InputError(
+                f"task: {task!r} is no environment that gymnasium can make: {kind}{error}{nearest}"
+            ) from error
     try:
         yield environment
     finally:

@@ -57,6 +57,7 @@ class GymnasiumRollouts(Rollouts):
             # Fresh processes: simulators often do not survive a fork.
             context = multiprocessing.get_context("spawn")
             self._pool = worker_pool(self._workers, _install, self.task, self.space, self._horizon, context=context)
+            self._check_start()
         size = -(-len(items) // (TASKS_PER_WORKER * self._workers))
         try:
             return collected(list(self._pool.map(_work, items, chunksize=size)))
@@ -68,6 +69,17 @@ class GymnasiumRollouts(Rollouts):
         except BaseException:
             self.close(wait=False)
             raise
+
+    def _check_start(self) -> None:
+        assert self._pool is not None
+        try:
+            self._pool.submit(int).result()
+        except BrokenExecutor as error:
+            self._pool = None
+            raise StateError(
+                f"the processes that should run {self.task} did not start; a script that trains must keep its own "
+                'code under `if __name__ == "__main__":`, or train with threads=1'
+            ) from error
 
     def close(self, wait: bool = True) -> None:
         if self._pool is not None:

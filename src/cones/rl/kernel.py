@@ -156,11 +156,13 @@ def episode(  # type: ignore[no-untyped-def]
             scatter[i] += distance * (observation[i] - seen[i])
         act(sizes, parameters, observation, shift, scale, layers, action)
         length += 1
-        if not _sound(action):
+        finite = True
+        for i in range(action.size):
+            finite = finite and math.isfinite(action[i])
+            action[i] = min(max(action[i], low[i]), high[i])
+        if not finite:
             ended = NOT_A_NUMBER
             break
-        for i in range(action.size):
-            action[i] = min(max(action[i], low[i]), high[i])
         reward, terminal, sound = _step(model, data, qpos, qvel, ctrl, frames, task, action)
         if not sound:
             ended = DIVERGED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,9 @@ from cones.rl.tasks import PAPER
 from cones.strategy import Strategy
 
 if TYPE_CHECKING:
-    from cones.experiments.session import Session
     from cones.rl.training import Training
 
-__all__ = ["TASK_KEYS", "Pause", "TaskSpec", "TrainingRun", "task_from"]
+__all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "task_from"]
 
 # For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
 OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
@@ -119,20 +117,3 @@ class TrainingRun:
         from cones.rl.training import Training
 
         return Training(self, kept)
-
-
-@dataclass(frozen=True)
-class Pause:
-    """When to leave a training run for now: at a number of timesteps, or when its mean policy is at the target."""
-
-    timesteps: float = math.inf
-    at_target: bool = False
-
-    def __call__(self, session: Session) -> bool:
-        from cones.rl.training import Training
-
-        if not isinstance(session, Training) or session.evaluation_is_due():
-            return False
-        target = session.run.task.target
-        reached = self.at_target and target is not None and session.last("mean_reward") >= target
-        return reached or session.timesteps >= self.timesteps

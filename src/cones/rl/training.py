@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cones.errors import CheckpointError
 from cones.experiments.records import Folder, Named
-from cones.experiments.session import Session
+from cones.experiments.session import Pause, Session
 from cones.progress import RADII
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Network, Policy
@@ -22,7 +23,7 @@ from cones.stopping import StopReason
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
-__all__ = ["TIMESTEPS", "Training", "rollouts_of"]
+__all__ = ["TIMESTEPS", "Training", "TrainingPause", "rollouts_of"]
 
 TIMESTEPS = StopReason("timesteps", "The budget of timesteps is spent.", 1)
 
@@ -199,3 +200,23 @@ class Training(Session):
 
     def close(self) -> None:
         self.rollouts.close()
+
+
+@dataclass(frozen=True)
+class TrainingPause(Pause):
+    """When to leave a training run for now: at a number of timesteps, or when its mean policy is at the target."""
+
+    timesteps: float = math.inf
+    at_target: bool = False
+
+    def __call__(self, session: Session) -> bool:
+        if not isinstance(session, Training) or session.evaluation_is_due():
+            return False
+        target = session.run.task.target
+        reached = self.at_target and target is not None and session.last("mean_reward") >= target
+        return reached or session.timesteps >= self.timesteps
+
+    def share(self, session: Session) -> float:
+        if not isinstance(session, Training):
+            return session.share()
+        return min(1.0, session.timesteps / min(self.timesteps, session.run.task.timesteps))

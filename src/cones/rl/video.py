@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from cones.rl.gymnasium_rollouts import played
 from cones.rl.policy import Policy
 
 __all__ = ["record_video"]
+
+# How errors speak of it.
+OPENGL = re.compile(
+    r"\b(OpenGL|E?GL|GLX|GLFW|glfw|GLError|GLContext|OSMesa|gl[A-Z]\w+)\b|MUJOCO_GL|PYOPENGL|lib(GL|EGL|OSMesa)"
+)
 
 
 def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int = 0) -> tuple[float, int]:
@@ -32,6 +38,8 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int 
     reward, count = 0.0, 0
     try:
         with made(policy.task, render_mode="rgb_array") as environment:
+            if "rgb_array" not in environment.metadata.get("render_modes", ["rgb_array"]):
+                raise InputError(f"{policy.task}: it has no render mode rgb_array, from which a video could be made")
             rate = float(environment.metadata.get("render_fps", 30))
             # Players are content with 50 frames a second; more are left out.
             every = max(1, round(rate / 50.0))
@@ -48,7 +56,7 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int 
     except (InputError, OSError):
         raise
     except Exception as error:  # OpenGL fails in as many ways as there are drivers
-        if "gl" not in f"{type(error).__name__} {error}".lower():
+        if not OPENGL.search(f"{type(error).__name__} {error}"):
             raise
         raise StateError(
             f"{policy.task} could not be rendered ({type(error).__name__}: {error}); install Debian's libosmesa6, or "
