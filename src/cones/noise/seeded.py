@@ -226,8 +226,10 @@ class Noise(ABC):
         multiplied in the same blocks.
         """
         first, last = start - start % PRODUCT_ROWS, min(-(-stop // PRODUCT_ROWS) * PRODUCT_ROWS, self.rows)
-        noise = self.draw(iteration, belief.dim, first, last)
-        if kept is not None:
+        whole = kept is not None and (first, last) == (start, stop)
+        noise = kept if kept is not None and whole else np.empty((last - first, belief.dim), self.dtype)
+        self.for_spans(iteration, belief.dim, first, last, _nothing, noise)
+        if kept is not None and not whole:
             kept[:] = noise[start - first : stop - first]
         blocks = [belief.displacements(noise[k : k + PRODUCT_ROWS]) for k in range(0, last - first, PRODUCT_ROWS)]
         return np.concatenate(blocks)[start - first : stop - first]
