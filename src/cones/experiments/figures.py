@@ -29,7 +29,7 @@ __all__ = [
 # One colour per method throughout: figures, report, README. Distinguishable with colour-blind eyes
 # and on light and dark ground.
 COLOURS = {"ES": "#4477aa", "NES": "#ccbb44", "CMA": "#aa3377", "CoNES": "#ee6677"}
-OTHERS = ("#228833", "#66ccee", "#bbbbbb", "#994455", "#997700")
+OTHERS = ("#228833", "#66ccee", "#7777aa", "#994455", "#997700")
 
 # By name: the column that is drawn, and what it is.
 ON_FUNCTIONS = {
