@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from cones.checks import check_integer
 from cones.problems.problem import Problem
 from cones.types import Matrix, Vector
 
@@ -74,9 +73,7 @@ class Lunacek(Problem):
 
     name, domain = "lunacek", (-5.0, 5.0)
     mu1, d = 2.5, 1.0
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(check_integer("dim", dim, 2))  # s is negative in one dimension
+    least_dim = 2  # s is negative in one dimension
 
     @property
     def optimum(self) -> Vector:
