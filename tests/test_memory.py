@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cones
-from cones.memory import LARGE, LARGEST_SHELF, MOST_FREE, Shelf, new_vector
+from cones.memory import LARGE, LARGEST_SHELF, LINE, MOST_FREE, WORTH_ALIGNING, Shelf, aligned, new_vector
 
 DIM = LARGE // 8 + 5  # vectors of this size come from the shelf
 
@@ -40,6 +40,17 @@ def test_what_is_held_does_not_fill_the_shelf() -> None:
     assert len(shelf._arrays) == LARGEST_SHELF
 
 
+def test_large_arrays_begin_at_a_cache_line() -> None:
+    shelf = Shelf()
+    for number in range(10):
+        shape = (3, WORTH_ALIGNING // 8 + number)
+        for array in (aligned(shape, "float64"), aligned(shape, "float32"), shelf.take(shape, "float64")):
+            assert array.shape == shape
+            assert array.flags.c_contiguous
+            assert array.flags.writeable
+            assert address(array) % LINE == 0
+
+
 def test_a_read_only_vector_can_be_written_when_it_is_given_again() -> None:
     shelf = Shelf()
     vector = shelf.take((3,), "float64")
@@ -56,9 +67,10 @@ def test_only_large_vectors_inside_a_block_come_from_the_shelf() -> None:
     with shelf.in_use():
         small, large = new_vector(10, "float64"), new_vector(DIM, "float64")
     outside = new_vector(DIM, "float64")
-    assert [array.size for array in shelf._arrays] == [DIM]
+    assert [array.size for array in shelf._arrays] == [8 * DIM + LINE]
     assert large.base is shelf._arrays[0]
-    assert small.base is None is outside.base
+    assert small.base is None
+    assert outside.base is not shelf._arrays[0]
 
 
 @pytest.mark.parametrize("settings", [{}, {"radius": "paper"}, {"optimizer": cones.SGD(0.1)}], ids=str)

@@ -12,6 +12,7 @@ from cones.beliefs import Belief
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
 from cones.gradients import score_function
+from cones.memory import aligned
 from cones.noise import AntitheticNoise, IndependentNoise, Noise, Population, Rows
 from cones.optimizers import Optimizer
 from cones.refine import Refinement, Situation
@@ -87,7 +88,7 @@ class Pipeline(Strategy):
             return population
         # The same memory in every iteration: new memory would cost as much as a pass over it.
         if self._buffer is None or len(self._buffer) < noise.rows:
-            self._buffer = np.empty((noise.rows, belief.dim), noise.dtype)
+            self._buffer = aligned((noise.rows, belief.dim), noise.dtype)
         kept = self._buffer[: noise.rows]
         candidates = population.block(0, self.popsize, kept)
         self._rows = Rows(noise, iteration, belief.dim, kept)

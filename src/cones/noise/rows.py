@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from cones.memory import aligned
 from cones.threads import for_blocks
 from cones.tiles import SPAN, TILE, tile_count, tile_slice
 from cones.types import Matrix
@@ -45,7 +44,7 @@ class Rows:
 
         def work(first: int, last: int) -> None:
             pen = self.noise.pen(self.iteration, self.dim) if self.kept is None else None
-            buffer = np.empty((BLOCK, min(width, self.dim)), self.noise.dtype)
+            buffer = aligned((BLOCK, min(width, self.dim)), self.noise.dtype)
             for piece in range(first, last):
                 columns = tile_slice(piece, self.dim, width)
                 use(columns, self._blocks(piece, columns, pen, buffer))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
+from cones.memory import aligned
 from cones.threads import for_blocks
 from cones.tiles import SPAN, tile_count, tile_slice
 from cones.types import Matrix, Vector
@@ -158,7 +159,7 @@ class Noise(ABC):
     def draw(self, iteration: int, dim: int, start: int = 0, stop: int | None = None) -> Matrix:
         """Rows `start` to `stop` of the noise of an iteration, shape (stop - start, dim)."""
         stop = self.rows if stop is None else stop
-        noise = np.empty((stop - start, dim), self.dtype)
+        noise = aligned((stop - start, dim), self.dtype)
         self.for_spans(iteration, dim, start, stop, _nothing, noise)
         return noise
 
@@ -170,7 +171,7 @@ class Noise(ABC):
 
         def work(first: int, last: int) -> None:
             pen = self.pen(iteration, dim)
-            buffer = np.empty(min(SPAN, dim), self.dtype)
+            buffer = aligned((min(SPAN, dim),), self.dtype)
             for place in range(first, last):
                 span, row = divmod(place, stop - start)  # what belongs to a span's columns stays in the cache
                 columns = tile_slice(span, dim, SPAN)
@@ -202,7 +203,7 @@ class Noise(ABC):
         The noise is written to `kept`, shape (stop - start, dim), if that is given.
         """
         count, dim = stop - start, belief.dim
-        whole = np.empty((count * self.per_row, dim), self.dtype) if out is None else out
+        whole = aligned((count * self.per_row, dim), self.dtype) if out is None else out
         population = whole.reshape(count, self.per_row, dim)
         if belief.separable and count * dim >= WORTH_THREADS:
 
@@ -212,7 +213,7 @@ class Noise(ABC):
 
             self.for_spans(iteration, dim, start, stop, use, kept)
         elif belief.separable:
-            noise = np.empty((count, dim), self.dtype) if kept is None else kept
+            noise = aligned((count, dim), self.dtype) if kept is None else kept
             self.for_spans(iteration, dim, start, stop, _nothing, noise)
             self.place(belief.mean, belief.displacements(noise), population)
         else:
@@ -227,7 +228,7 @@ class Noise(ABC):
         """
         first, last = start - start % PRODUCT_ROWS, min(-(-stop // PRODUCT_ROWS) * PRODUCT_ROWS, self.rows)
         whole = kept is not None and (first, last) == (start, stop)
-        noise = kept if kept is not None and whole else np.empty((last - first, belief.dim), self.dtype)
+        noise = kept if kept is not None and whole else aligned((last - first, belief.dim), self.dtype)
         self.for_spans(iteration, belief.dim, first, last, _nothing, noise)
         if kept is not None and not whole:
             kept[:] = noise[start - first : stop - first]
