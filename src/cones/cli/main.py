@@ -82,10 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cones: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # `cones problems | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _reader_has_left():
+            return 0
         if options.debug:
             traceback.print_exc()
         notes = [note.removeprefix("cones: ") for note in getattr(error, "__notes__", [])]
@@ -96,6 +95,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f" ({'; '.join(notes)})" if notes else ""
         print(f"cones: {type(error).__name__}: {_one_line(error)}{where}; --debug shows where", file=sys.stderr)
         return 1
+
+
+def _reader_has_left() -> bool:
+    """Whether nobody reads what is printed any more, as in `cones problems | head`; other pipes may break, too."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would complain at its end
+        return True
+    return False
 
 
 @contextmanager

@@ -58,10 +58,10 @@ class DispatchEvaluator(Evaluator):
         self._installed = engine.install(objective)
         self._hanging: list[Future[Vector]] = []  # calls that were given up and still hold their workers
 
-    def free_workers(self) -> int:
-        """Workers that no call which was given up holds; it may still come back."""
+    def hanging(self) -> int:
+        """Workers that are held by a call which was given up; it may still come back."""
         self._hanging = [future for future in self._hanging if not future.done()]
-        return self._engine.workers - len(self._hanging)
+        return len(self._hanging)
 
     def gave_up(self, future: Future[Vector]) -> None:
         self._hanging.append(future)
@@ -93,10 +93,11 @@ class _Round:
     def __init__(self, evaluator: DispatchEvaluator, candidates: Candidates, losses: Vector) -> None:
         self._evaluator, self._candidates, self._losses = evaluator, candidates, losses
         self._engine, self._timeout = evaluator._engine, evaluator._timeout
+        self._workers = self._engine.workers  # once: a cluster has to be asked
         self._shared: Any = None
         self._raised: dict[int, BaseException] = {}
         count = len(candidates)
-        tasks = count if self._timeout else min(count, TASKS_PER_WORKER * self._engine.workers)
+        tasks = count if self._timeout else min(count, TASKS_PER_WORKER * self._workers)
         edges = [count * i // tasks for i in range(tasks + 1)]
         self._waiting = deque(_Task(first, last) for first, last in pairwise(edges))
         self._under_way: dict[Future[Vector], tuple[_Task, float]] = {}
@@ -151,10 +152,11 @@ class _Round:
 
     def _limit(self) -> int:
         """Tasks that may be under way. One that may have killed a worker is alone, so that it can be told."""
+        free = self._workers - self._evaluator.hanging()
         if self._waiting[0].suspect or any(task.suspect for task, _ in self._under_way.values()):
-            return min(1, self._evaluator.free_workers())
+            return min(1, free)
         # With a timeout a task must not wait at a worker: its time would run.
-        return self._evaluator.free_workers() if self._timeout else (1 + AHEAD) * self._engine.workers
+        return free if self._timeout else (1 + AHEAD) * free
 
     def _next_deadline(self) -> float | None:
         if self._timeout is None:

@@ -51,11 +51,11 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def plus_minus(mean: float, deviation: float, count: int) -> str:
+def plus_minus(mean: float, deviation: float, count: int, digits: int = 4) -> str:
     """A mean over `count` numbers; a single one has no deviation."""
     if math.isnan(mean):
         return "-"
-    return f"{mean:.4g} ± {deviation:.2g}" if count > 1 else f"{mean:.4g}"
+    return f"{mean:.{digits}g}" + (f" ± {deviation:.2g}" if count > 1 else "")
 
 
 def end_table(summary: Summary) -> Table:
@@ -103,7 +103,7 @@ def _target(group: Group, arrival: float) -> list[str]:
         return ["-"] * 4
     each = np.array(group.to_target()[1])
     reached = each[~np.isnan(each)]
-    by_seed = f"{_counted(reached)}, " if reached.size else ""
+    by_seed = f"{plus_minus(reached.mean(), reached.std(), reached.size, 3)}, " if reached.size else ""
     paper = PAPER.get(group.problem)
     published = paper.timesteps.get(group.method) if paper else None
     missed = f"not in {paper.limit:.0e}".replace("e+0", "e") if paper and group.method in PAPER_MINUTES else "-"
@@ -113,11 +113,6 @@ def _target(group: Group, arrival: float) -> list[str]:
         f"{by_seed}{reached.size} of {each.size} seeds",
         missed if published is None else f"{published:.3g}",
     ]
-
-
-def _counted(timesteps: Vector) -> str:
-    spread = f" ± {timesteps.std():.2g}" if timesteps.size > 1 else ""
-    return f"{timesteps.mean():.3g}{spread}"
 
 
 def _never(group: Group, each: Vector) -> str:
