@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import select
 import signal
 import sys
 import threading
@@ -100,11 +101,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _reader_has_left() -> bool:
     """Whether nobody reads what is printed any more, as in `cones problems | head`; other pipes may break, too."""
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would complain at its end
-        return True
-    return False
+        poll, output = select.poll(), sys.stdout.fileno()
+    except (AttributeError, OSError):  # no such call, or no such file
+        return False
+    poll.register(output, 0)
+    left = any(event & select.POLLERR for _, event in poll.poll(0))
+    if left:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)  # or the interpreter would complain at its end
+    return left
 
 
 @contextmanager
