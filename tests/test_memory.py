@@ -73,13 +73,15 @@ def test_only_large_vectors_inside_a_block_come_from_the_shelf() -> None:
     assert outside.base is not shelf._arrays[0]
 
 
-@pytest.mark.parametrize("settings", [{}, {"radius": "paper"}, {"optimizer": cones.SGD(0.1)}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"radius": "paper"}, {"optimizer": cones.SGD(0.1)}, {"chunked": True}], ids=str
+)
 def test_what_a_user_holds_is_never_written_again(settings: dict[str, Any]) -> None:
     es = cones.CoNES(np.full(DIM, 2.0), popsize=8, rng=3, **settings)
     held, copies = [], []
     for _ in range(5):
         X = es.ask()
-        es.tell(X, np.einsum("ij,ij->i", X, X))
+        es.tell(X, np.einsum("ij,ij->i", *(np.asarray(X),) * 2))
         state = es.state
         held.append((state.belief.mean, state.belief.deviation, state.best_x, es.result.x))
         copies.append([array.copy() for array in held[-1]])
@@ -112,3 +114,28 @@ def test_a_pickle_has_no_memory_that_is_not_used() -> None:
         X = es.ask()
         es.tell(X, np.einsum("ij,ij->i", X, X))
     assert len(pickle.dumps(es)) < 10 * 8 * DIM
+
+
+def test_chunks_are_made_in_the_same_memory_unless_somebody_holds_it() -> None:
+    places: list[int] = []
+
+    def loss(X: np.ndarray) -> np.ndarray:
+        places.append(address(X))
+        return np.einsum("ij,ij->i", X, X)
+
+    start = np.full(10**6, 2.0)
+    cones.minimize(loss, start, popsize=10, maxiter=2, vectorized=True, chunked=True, rng=0)
+    assert len(places) == 4  # two chunks, the last of them smaller
+    assert len(set(places)) == 1
+    held, copies = [], []
+
+    def keeps(X: np.ndarray) -> np.ndarray:
+        held.append(X)
+        copies.append(X.copy())
+        return np.einsum("ij,ij->i", X, X)
+
+    cones.minimize(keeps, start, popsize=10, maxiter=1, vectorized=True, chunked=True, rng=0)
+    chunks = list(cones.CoNES(start, popsize=10, chunked=True, rng=0).ask())
+    for chunk, copy, again in zip(held, copies, chunks, strict=True):
+        np.testing.assert_array_equal(chunk, copy)
+        np.testing.assert_array_equal(chunk, again)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import cones
 from cones import InputError, StateError
@@ -92,6 +93,26 @@ def test_a_population_is_its_candidates() -> None:
     es.tell(population, losses)
     with pytest.raises(StateError, match=r"ask\(\) was not called"):
         es.tell(population, losses)
+
+
+@pytest.mark.parametrize("dim", [7, DIM, 10**5 + 1])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"dtype": "float32"},
+        {"antithetic": False},
+        {"bounds": scipy.optimize.Bounds(-0.5, 1.5)},
+        {"noise_table": 2**20},
+    ],
+    ids=str,
+)
+def test_one_candidate_is_that_of_the_population(dim: int, settings: dict[str, Any]) -> None:
+    population = cones.CoNES(np.ones(dim), 0.5, popsize=6, rng=0, chunked=True, **settings).ask()
+    X = np.asarray(population)
+    for place in (0, 3, -1):
+        np.testing.assert_array_equal(population[place], X[place])
+        assert population[place].dtype == X.dtype
 
 
 def test_float32_throughout() -> None:

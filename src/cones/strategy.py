@@ -138,13 +138,15 @@ class Strategy(ABC):
         told = np.flatnonzero(~failed)
         best = int(told[losses[told].argmin()]) if told.size else 0
         improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # infinite, maybe
+        with self._shelf.in_use():
+            best_x = self._candidate(candidates, best) if improved else state.best_x
         new = replace(
             state,
             belief=move.belief,
             memory=move.memory,
             iteration=state.iteration + 1,
             evaluations=state.evaluations + losses.size,
-            best_x=self._candidate(candidates, best) if improved else state.best_x,
+            best_x=best_x,
             best_fun=float(losses[best]) if improved else state.best_fun,
             seconds=state.seconds + self._lap(),
             fault=fault,

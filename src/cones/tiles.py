@@ -12,14 +12,18 @@ from collections.abc import Callable
 import numpy as np
 
 from cones.threads import for_blocks
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
-__all__ = ["SPAN", "TILE", "extremes", "for_each_span", "for_each_tile", "inner", "tile_count", "tile_slice"]
+__all__ = [
+    "SPAN", "TILE", "extremes", "for_each_span", "for_each_tile", "inner", "tile_count", "tile_slice", "weighted_sum"
+]  # fmt: skip
 
 # Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
 TILE = 8192
 # A pass over fewer numbers is so short that threads wait for each other's interpreter lock.
 SPAN = 4 * TILE
+# Columns of a few rows that are multiplied at a time: below the size from which BLAS splits such a product.
+PIECE = 1024
 # Numbers from which on a second thread is worth waking.
 WORTH_THREADS = 7 * TILE + 1
 
@@ -76,3 +80,14 @@ def extremes(x: Vector) -> tuple[float, float]:
 
     for_each_tile(work, x.size)
     return float(found[:, 0].min()), float(found[:, 1].max())
+
+
+def weighted_sum(weights: Vector, rows: Matrix, out: Vector) -> Vector:
+    """sum_i weights_i rows_i, of not more than a few rows. A number depends only on its own column."""
+    whole = out.size - out.size % PIECE
+    if whole:
+        pieces = rows[:, :whole].reshape(weights.size, -1, PIECE).transpose(1, 0, 2)
+        np.matmul(weights, pieces, out=out[:whole].reshape(-1, PIECE))
+    if whole < out.size:
+        np.matmul(weights, rows[:, whole:], out=out[whole:])
+    return out

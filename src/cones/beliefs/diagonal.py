@@ -12,8 +12,8 @@ from cones.beliefs.belief import Belief, FrameGradient, Gradient
 from cones.beliefs.encodings import DIAGONAL, ENCODINGS, Encoding
 from cones.beliefs.spectral import Spectral
 from cones.checks import check_one_of, check_vector
-from cones.memory import new_vector
-from cones.tiles import for_each_span, for_each_tile, inner, tile_count
+from cones.memory import aligned, new_vector
+from cones.tiles import for_each_span, for_each_tile, inner, tile_count, weighted_sum
 from cones.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -100,11 +100,11 @@ class DiagonalGaussian(Belief):
         def use(columns: slice, blocks: Iterator[tuple[slice, Matrix, Matrix]]) -> None:
             mean, moment = first[columns], second[columns]
             mean[:] = moment[:] = 0.0
+            of_block = aligned(mean.shape, mean.dtype)
             for which, normals, squares in blocks:
-                # Not by BLAS, whose threads would get into each other's way here.
-                mean += np.einsum("i,ij->j", odd[which], normals)
+                mean += weighted_sum(odd[which], normals, of_block)
                 np.multiply(normals, normals, out=squares)
-                moment += np.einsum("i,ij->j", even[which], squares)
+                moment += weighted_sum(even[which], squares, of_block)
 
         rows.over_columns(use)
         return first, Spectral(second)

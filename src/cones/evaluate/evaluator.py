@@ -47,15 +47,20 @@ class Objective:
                 raise
         return losses
 
-    def losses_of(self, population: Population, first: int, last: int, out: Vector | None = None) -> Vector:
-        """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time."""
+    def losses_of(
+        self, population: Population, first: int, last: int, out: Vector | None = None, shelf: Shelf | None = None
+    ) -> Vector:
+        """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time.
+
+        All chunks are made in the same memory, from `shelf` if it is given, unless `fun` has kept hold of it.
+        """
         losses = np.empty(last - first) if out is None else out
-        size = population.chunk_size
-        shelf = Shelf()  # the same memory for every chunk, unless `fun` has kept hold of it
+        size = min(population.chunk_size, last - first)
+        shelf = shelf or Shelf()
         for start in range(first, last, size):
             stop = min(start + size, last)
             part = losses[start - first : stop - first]
-            memory = shelf.take((stop - start, population.shape[1]), population.noise.dtype)
+            memory = shelf.take((size, population.shape[1]), population.noise.dtype)[: stop - start]
             part[:] = self.losses(population.block(start, stop, out=memory), start, part, own=True)
             del memory
         return losses

@@ -10,6 +10,7 @@ import numpy as np
 
 from cones.beliefs.belief import Belief
 from cones.bounds import Box
+from cones.memory import Shelf
 from cones.noise.seeded import Noise
 from cones.types import Matrix, Vector
 
@@ -55,18 +56,18 @@ class Population:
         return per_row * max(1, min(self.noise.rows, CHUNK_BYTES // max(row_bytes, 1)))
 
     def __iter__(self) -> Iterator[Matrix]:
-        size = self.chunk_size
+        size, shelf = self.chunk_size, Shelf()
         for first in range(0, len(self), size):
-            yield self.block(first, min(first + size, len(self)))
+            last = min(first + size, len(self))
+            yield self.block(first, last, out=shelf.take((last - first, self.belief.dim), self.noise.dtype))
 
     def __getitem__(self, index: int) -> Vector:
         if not isinstance(index, (int, np.integer)):
             raise TypeError(f"expected the place of one candidate, got {index!r}; block(first, last) gives several")
         if not -len(self) <= index < len(self):
             raise IndexError(f"expected a place below {len(self)}, the number of candidates, got {index}")
-        first = int(index) % len(self)
-        candidate: Vector = self.block(first, first + 1)[0].copy()
-        return candidate
+        candidate = self.noise.candidate(self.belief, self.iteration, int(index) % len(self))
+        return candidate if self.box is None else self.box.reflect(candidate)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:
         return self.block(0, len(self)).astype(dtype or self.noise.dtype, copy=False)

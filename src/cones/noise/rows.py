@@ -12,7 +12,8 @@ from cones.tiles import SPAN, TILE, tile_count, tile_slice
 from cones.types import Matrix
 
 if TYPE_CHECKING:
-    from cones.noise.seeded import Noise, Pen
+    from cones.noise.pens import Pen
+    from cones.noise.seeded import Noise
 
 __all__ = ["BLOCK", "Rows"]
 

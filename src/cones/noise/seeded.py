@@ -9,15 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
-from cones.memory import aligned
+from cones.memory import aligned, new_vector
+from cones.noise.pens import GeneratorPen, Pen, TablePen
 from cones.threads import for_blocks
 from cones.tiles import SPAN, tile_count, tile_slice
 from cones.types import Matrix, Vector
@@ -25,100 +24,18 @@ from cones.types import Matrix, Vector
 if TYPE_CHECKING:
     from cones.beliefs.belief import Belief
 
-__all__ = ["DTYPES", "AntitheticNoise", "IndependentNoise", "Noise", "Pen", "seed_from"]
+__all__ = ["DTYPES", "AntitheticNoise", "IndependentNoise", "Noise", "seed_from"]
 
 # Fewer normals than this are drawn sooner than a second thread wakes up.
 WORTH_THREADS = 100_000
 # Rows of noise that are multiplied with a full covariance's factor at a time.
 PRODUCT_ROWS = 64
 DTYPES = ("float64", "float32")
-# Outputs of the generator that are passed over before a span's first number, as NumPy does after seeding.
-WARM_UP = 12
 # Numbers that a table must have: with fewer, pieces would overlap too often.
 SMALLEST_TABLE = 2**20
-TABLE_ITERATION = 2**63 - 1  # none that a run comes to
 
 Use = Callable[[int, slice, Vector], None]
 Rng = int | np.random.Generator | np.random.SeedSequence | None
-
-
-class Pen(ABC):
-    """Draws spans of the noise of one iteration. Each thread needs one of its own."""
-
-    @abstractmethod
-    def draw(self, row: int, span: int, out: Vector) -> None:
-        """Fill `out` with the normals of a row in a span of columns."""
-
-
-class GeneratorPen(Pen):
-    """Draws from a generator whose state is set anew for every span."""
-
-    def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
-        # Three words and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it costs a tenth of
-        # making a generator. The words of a row do not depend on how many rows follow.
-        words = _sequence(noise.seed, iteration).generate_state(3 * noise.rows, np.uint64)
-        self._of_row = words.reshape(noise.rows, 3)
-        self._of_span = _words_of_spans(tile_count(dim, SPAN))
-        self._bits = np.random.SFC64(0)
-        self._generator = np.random.Generator(self._bits)
-        self._state = self._bits.state
-        self._words = self._state["state"]["state"]
-        self._words[3] = 1
-        self._dtype = np.dtype(noise.dtype)
-
-    def draw(self, row: int, span: int, out: Vector) -> None:
-        if span:
-            np.bitwise_xor(self._of_row[row], self._of_span[span], out=self._words[:3])
-        else:
-            self._words[:3] = self._of_row[row]
-        self._bits.state = self._state
-        if span:
-            self._bits.random_raw(WARM_UP, output=False)
-        self._generator.standard_normal(dtype=self._dtype, out=out)
-
-
-def _sequence(seed: int, iteration: int) -> np.random.SeedSequence:
-    """Of a large seed the upper words must not be taken for the iteration."""
-    if seed < 2**32:
-        return np.random.SeedSequence((seed, iteration))
-    return np.random.SeedSequence(seed, spawn_key=(iteration,))
-
-
-@lru_cache(maxsize=4)
-def _words_of_spans(count: int) -> NDArray[np.uint64]:
-    words = np.asarray(np.random.SeedSequence(SPAN).generate_state(3 * count, np.uint64), np.uint64)
-    return words.reshape(-1, 3)
-
-
-class TablePen(Pen):
-    """Copies from a table of normals that all iterations share (Salimans et al., 2017)."""
-
-    def __init__(self, noise: Noise, iteration: int, dim: int) -> None:
-        self._table = _table(noise.seed, noise.table, noise.dtype)
-        seeds = _sequence(noise.seed, iteration)
-        shape = noise.rows, tile_count(dim, SPAN)
-        words = seeds.generate_state(shape[0] * shape[1], np.uint64).reshape(shape)
-        self._starts = (words % np.uint64(noise.table - SPAN + 1)).astype(np.int64)
-
-    def draw(self, row: int, span: int, out: Vector) -> None:
-        start = self._starts[row, span]
-        out[:] = self._table[start : start + out.size]
-
-
-@lru_cache(maxsize=1)
-def _table(seed: int, size: int, dtype: str) -> Vector:
-    """Made once in every process, by all cores, and always the same."""
-    table = np.empty(size, dtype)
-    noise = IndependentNoise(seed, 2, dtype)
-
-    def work(first: int, last: int) -> None:
-        pen = GeneratorPen(noise, TABLE_ITERATION, size)
-        for span in range(first, last):
-            pen.draw(0, span, table[tile_slice(span, size, SPAN)])
-
-    for_blocks(work, tile_count(size, SPAN))
-    table.flags.writeable = False
-    return table
 
 
 @dataclass(frozen=True)
@@ -144,7 +61,9 @@ class Noise(ABC):
 
     def pen(self, iteration: int, dim: int) -> Pen:
         """What draws the noise of an iteration, for one thread."""
-        return (TablePen if self.table else GeneratorPen)(self, iteration, dim)
+        if self.table:
+            return TablePen(self.seed, self.rows, self.dtype, iteration, dim, self.table)
+        return GeneratorPen(self.seed, self.rows, self.dtype, iteration, dim)
 
     @property
     @abstractmethod
@@ -219,6 +138,21 @@ class Noise(ABC):
         else:
             self.place(belief.mean, self._mixed(belief, iteration, start, stop, kept), population)
         return whole
+
+    def candidate(self, belief: Belief, iteration: int, index: int) -> Vector:
+        """One candidate, without memory for the others that come from its row."""
+        row, place = divmod(index, self.per_row)
+        if not belief.separable:
+            return np.array(self.candidates(belief, iteration, row, row + 1)[place])
+        candidate = new_vector(belief.dim, self.dtype)
+
+        def use(_: int, columns: slice, normals: Vector) -> None:
+            own = aligned((self.per_row, normals.size), self.dtype)
+            self.place(belief.mean[columns], belief.displacements(normals, own[-1], columns), own)
+            candidate[columns] = own[place]
+
+        self.for_spans(iteration, belief.dim, row, row + 1, use)
+        return candidate
 
     def _mixed(self, belief: Belief, iteration: int, start: int, stop: int, kept: Matrix | None) -> Matrix:
         """Displacements of rows `start` to `stop` by a belief that mixes coordinates.
