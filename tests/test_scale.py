@@ -128,6 +128,10 @@ def test_float32_throughout() -> None:
     assert adaptive.state.memory.refinement.mean.path.vector.dtype == np.float32
     assert adaptive.state.memory.refinement.shape.path.vector.dtype == np.float32
     np.testing.assert_allclose(adaptive.history["mean_loss"], run(True).history["mean_loss"], rtol=0.2)
+    for same in (np.float32, np.dtype("float32"), "f4"):
+        assert np.asarray(cones.CoNES(np.ones(3), dtype=same).ask()).dtype == np.float32
+    with pytest.raises(InputError, match="dtype: expected one of"):
+        cones.CoNES([0.0, 0.0], dtype="some")
     with pytest.raises(InputError, match="dtype: expected 'float64' with a full covariance"):
         cones.CoNES([0.0, 0.0], belief="full", dtype="float32")
     with pytest.raises(InputError, match="dtype: expected one of"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
@@ -39,7 +40,7 @@ class Settings(TypedDict, total=False):
     popsize: candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100.
     antithetic: candidates in pairs mirrored at the mean (True), independent (False), or "auto": in every iteration
         what tells more about the mean's direction. True by default, with adaptive radii "auto".
-    dtype: "float64" (default) or "float32", of everything that has n numbers.
+    dtype: float64 (default) or float32, by name or as NumPy's type, of everything that has n numbers.
     noise_table: numbers in a table of noise that all iterations share, such as 2**25, for very cheap losses or very
         many dimensions: pieces of it are taken instead of drawing noise. 0, the default, draws.
     chunked: candidates in chunks, their noise drawn again for the gradient, so that memory does not grow with the
@@ -60,7 +61,7 @@ class Settings(TypedDict, total=False):
     belief: Literal["diagonal", "full"]
     popsize: int
     antithetic: bool | Literal["auto"]
-    dtype: Literal["float64", "float32"]
+    dtype: DTypeLike
     noise_table: int
     chunked: bool | None
     shaping: str
@@ -176,6 +177,9 @@ def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
 def _given(settings: Settings) -> Settings:
     """Without what is None, which is as good as not given, but for the stop criteria, which it switches off."""
     given = {name: value for name, value in settings.items() if value is not None or name in LIMITS}
+    if "dtype" in given:
+        with suppress(TypeError):  # what is no type at all is refused by name later on
+            given["dtype"] = np.dtype(cast(DTypeLike, given["dtype"])).name
     return cast(Settings, given)
 
 
@@ -191,7 +195,7 @@ def _compose(
     belief: str | None = None,
     popsize: int = 100,
     antithetic: bool | Literal["auto"] = True,
-    dtype: str = "float64",
+    dtype: Any = "float64",
     noise_table: int = 0,
     chunked: bool | None = None,
     shaping: str = "centred_ranks",
