@@ -21,8 +21,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_writes_all_that_others_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train", "environments:PointBox-v0", "--timesteps", "3000", "--out", str(tmp_path / "run")]
-    arguments += ["--linear", "--popsize", "10", "--threads", "1", "--tensorboard", str(tmp_path / "board")]
+    arguments += [
+        "--linear",
+        "--no-bias",
+        "--popsize",
+        "10",
+        "--threads",
+        "1",
+        "--tensorboard",
+        str(tmp_path / "board"),
+    ]
     assert main(arguments) == 0
+    assert not rl.load_policy(tmp_path / "run").network.bias
     output = capsys.readouterr()
     assert "reward of the mean policy" in output.out
     assert "steps/s" in output.err or "timesteps" in output.err

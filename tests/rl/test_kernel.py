@@ -35,13 +35,14 @@ def test_given_actions_do_what_gymnasium_does(task: str, seed: int) -> None:
             assert terminals.any()
 
 
-def test_whole_episodes_are_gymnasium_s(task: str) -> None:
+@pytest.mark.parametrize("bias", [True, False])
+def test_whole_episodes_are_gymnasium_s(task: str, bias: bool) -> None:
     """The return, the length and the moments of the observations, with the same policy."""
     from cones.rl import kernel
 
     with MujocoRollouts(task, 2) as rollouts, made(task) as environment:
         width, count = rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]
-        network = Network((width, 7, count))
+        network = Network((width, 7, count), bias)
         rng = np.random.default_rng(3)
         parameters = rng.standard_normal((4, network.dim))
         shift, scale = 0.1 * rng.standard_normal(width), rng.uniform(0.5, 1.5, width)
@@ -53,7 +54,7 @@ def test_whole_episodes_are_gymnasium_s(task: str) -> None:
             seen, total, over = [], 0.0, False
             while not over:
                 seen.append(observation)
-                kernel.act(sizes, parameters[place], observation, shift, scale, layers, action)
+                kernel.act(sizes, network.bias, parameters[place], observation, shift, scale, layers, action)
                 expected = network.outputs(parameters[place], (observation - shift) * scale)
                 np.testing.assert_allclose(action, expected, rtol=1e-9, atol=1e-12)
                 observation, reward, terminated, truncated, _ = environment.step(

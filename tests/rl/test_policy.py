@@ -14,8 +14,8 @@ BOX = {"kind": "box", "shape": [2], "dtype": "float32"}
 SEEN = {"kind": "box", "shape": [3], "dtype": "float64"}
 
 
-def policy(action: dict[str, Any] = BOX, sizes: tuple[int, ...] = (3, 4, 2)) -> Policy:
-    network = Network(sizes)
+def policy(action: dict[str, Any] = BOX, sizes: tuple[int, ...] = (3, 4, 2), bias: bool = True) -> Policy:
+    network = Network(sizes, bias)
     rng = np.random.default_rng(0)
     return Policy(
         "Task-v0",
@@ -37,6 +37,10 @@ def test_the_network_is_what_it_says() -> None:
     np.testing.assert_allclose(made(x), expected.astype(np.float32))
     assert made(x).dtype == np.float32
     assert made.network.dim == 26
+    unbiased = Network((3, 4, 2), bias=False)
+    assert unbiased.dim == 20
+    np.testing.assert_allclose(unbiased.outputs(p[:20], x), np.tanh(x @ first) @ p[12:20].reshape(4, 2))
+    np.testing.assert_array_equal(unbiased.outputs(p[:20], -x), -unbiased.outputs(p[:20], x))
     linear = policy(sizes=(3, 2))
     weights = linear.parameters[:6].reshape(3, 2)
     z = (x - linear.shift) * linear.scale
@@ -62,8 +66,9 @@ def test_observations_are_checked() -> None:
         policy()(np.array([0.0, np.nan, 0.0]))
 
 
-def test_saved_policies_come_back(tmp_path: Path) -> None:
-    one = policy()
+@pytest.mark.parametrize("bias", [True, False])
+def test_saved_policies_come_back(tmp_path: Path, bias: bool) -> None:
+    one = policy(bias=bias)
     one.save(tmp_path / "a.policy.npz")
     again = load_policy(tmp_path / "a.policy.npz")
     x = np.array([0.3, -1.0, 2.0])

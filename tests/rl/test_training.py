@@ -137,7 +137,7 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
         )
         ours, nes, cma = experiment.runs()
         assert isinstance(ours, TrainingRun)
-        assert ours.task.hidden == (paper.hidden,)
+        assert (ours.task.hidden, ours.task.bias) == ((paper.hidden,), paper.bias)
         assert (ours.task.sigma, ours.task.timesteps, ours.task.target) == (paper.sigma, paper.limit, paper.target)
         rates = {
             "popsize": 40,
@@ -247,6 +247,7 @@ def test_pauses(tmp_path: Path) -> None:
         ({"task": ""}, "task: expected the id of a gymnasium environment"),
         ({"task": "Hopper-v4", "timesteps": 0}, r"timesteps: expected at least 1, got 0"),
         ({"task": "Hopper-v4", "hidden": [0]}, r"hidden: expected at least 1, got 0"),
+        ({"task": "Hopper-v4", "bias": "no"}, r"^bias: expected True or False, got 'no'"),
         ({"task": "Hopper-v4", "sigma": -1.0}, r"sigma: expected a positive number"),
         ({"task": "Hopper-v4", "episodes": 0}, r"episodes: expected at least 1"),
         ({"task": "Hopper-v4", "radius": -1.0}, r"^radius: expected a positive number"),

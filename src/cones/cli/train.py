@@ -70,6 +70,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     shape = policy.add_mutually_exclusive_group()
     shape.add_argument("--hidden", metavar="N", type=int, nargs="+", help="units of the hidden layers")
     shape.add_argument("--linear", action="store_true", help="no hidden layer")
+    policy.add_argument(
+        "--bias",
+        action=argparse.BooleanOptionalAction,
+        help="whether units have biases (default: all but those of Swimmer-v4)",
+    )
     how = train.add_argument_group("the method")
     for group, settings in ((policy, TASK_SETTINGS), (how, METHOD_SETTINGS)):
         for name, kind, metavar, help_text in settings:
@@ -124,7 +129,9 @@ def _running(parser: argparse.ArgumentParser) -> None:
 
 def run_train(options: argparse.Namespace) -> int:
     names = [setting[0] for setting in (*TASK_SETTINGS, *METHOD_SETTINGS)]
-    settings = {name: getattr(options, name) for name in (*names, "belief") if getattr(options, name) is not None}
+    settings = {
+        name: getattr(options, name) for name in (*names, "bias", "belief") if getattr(options, name) is not None
+    }
     if options.linear or options.hidden is not None:
         settings["hidden"] = [] if options.linear else options.hidden
     if options.independent:

@@ -17,7 +17,7 @@ radius = 100.0
 Instead of problems an experiment may have tasks, on which policies are trained:
 
 [[tasks]]
-task = "Swimmer-v4"           # any gymnasium id; optional: hidden, sigma, episodes, target, ...
+task = "Swimmer-v4"           # any gymnasium id; optional: hidden, bias, sigma, episodes, target, ...
 timesteps = 3_000_000
 """
 

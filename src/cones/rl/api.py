@@ -70,10 +70,10 @@ def train(
         threads: simulations at a time, one per core by default.
         callback: called with the `Training` after every iteration and every evaluation, and once more at the end;
             StopIteration raised in it ends the training.
-        **settings: of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy), `sigma`
-            (initial standard deviation of the weights), `episodes` per candidate, `evaluate_every` iterations,
-            `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate,
-            radius, belief and others. The paper's for its tasks by default.
+        **settings: of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy), `bias`
+            (whether units have one), `sigma` (initial standard deviation of the weights), `episodes` per candidate,
+            `evaluate_every` iterations, `evaluation_episodes`, `target`; and of the method: popsize, learning_rate,
+            variance_learning_rate, radius, belief and others. The paper's for its tasks by default.
 
     Ctrl-C ends the training; what there is then is returned, and kept in `out`. Environments other than the paper's run
     in processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.

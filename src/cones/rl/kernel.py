@@ -47,11 +47,11 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 
 @_compiled
-def act(sizes, parameters, observation, shift, scale, layers, action):  # type: ignore[no-untyped-def]
+def act(sizes, biased, parameters, observation, shift, scale, layers, action):  # type: ignore[no-untyped-def]
     """The policy: a network with tanh between its layers, on the normalised observation.
 
-    `parameters` holds for each layer its weights, shape (inputs, outputs), and its biases. The inner loop
-    goes over outputs, which the processor does several at a time without changing the order of any sum.
+    `parameters` holds for each layer its weights, shape (inputs, outputs), and its biases, if it has any. The inner
+    loop goes over outputs, which the processor does several at a time without changing the order of any sum.
     """
     inputs = layers[0]
     for i in range(sizes[0]):
@@ -63,7 +63,7 @@ def act(sizes, parameters, observation, shift, scale, layers, action):  # type: 
         width, height = sizes[layer], sizes[layer + 1]
         bias = place + width * height
         for j in range(height):
-            outputs[j] = parameters[bias + j]
+            outputs[j] = parameters[bias + j] if biased else 0.0
         for i in range(width):
             value = inputs[i]
             row = place + i * height
@@ -72,7 +72,7 @@ def act(sizes, parameters, observation, shift, scale, layers, action):  # type: 
         if layer < last:
             for j in range(height):
                 outputs[j] = math.tanh(outputs[j])
-        place = bias + height
+        place = bias + height if biased else bias
     for j in range(sizes[last + 1]):
         action[j] = layers[last + 1, j]
 
@@ -132,8 +132,8 @@ def _step(model, data, qpos, qvel, ctrl, frames, task, action):  # type: ignore[
 
 @_compiled
 def episode(  # type: ignore[no-untyped-def]
-    model, data, qpos, qvel, ctrl, start, frames, skipped, task, low, high, horizon, sizes, parameters, shift, scale,
-    layers, moments, record,
+    model, data, qpos, qvel, ctrl, start, frames, skipped, task, low, high, horizon, sizes, biased, parameters, shift,
+    scale, layers, moments, record,
 ):  # fmt: skip
     """An episode from its start state to its end.
 
@@ -154,7 +154,7 @@ def episode(  # type: ignore[no-untyped-def]
             distance = observation[i] - seen[i]
             seen[i] += distance * share
             scatter[i] += distance * (observation[i] - seen[i])
-        act(sizes, parameters, observation, shift, scale, layers, action)
+        act(sizes, biased, parameters, observation, shift, scale, layers, action)
         length += 1
         finite = True
         for i in range(action.size):

@@ -75,8 +75,8 @@ class MujocoRollouts(Rollouts):
             layers = np.empty((sizes.size, sizes.max()))
             self._kernel.episode(
                 *self._simulation(), self.start(seeds[place]), self._physics.frames, self._physics.skipped,
-                self._constants, *self._bounds, self._physics.horizon, sizes, parameters[place], shift, scale, layers,
-                moments, record,
+                self._constants, *self._bounds, self._physics.horizon, sizes, network.bias, parameters[place], shift,
+                scale, layers, moments, record,
             )  # fmt: skip
             return float(record[0]), int(record[1]), moments, self._problem(int(record[2]), int(record[1]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +23,30 @@ FORMAT, VERSION = "cones policy", 1
 class Network:
     """Layers of `sizes` units with tanh between them; without hidden layers it is linear.
 
-    The flat vector holds for each layer its weights, shape (inputs, outputs), and its biases.
+    The flat vector holds for each layer its weights, shape (inputs, outputs), and its biases, if it has any.
 
     Example:
-        >>> Network((8, 16, 2)).dim
-        178
+        >>> Network((8, 16, 2)).dim, Network((8, 16, 2), bias=False).dim
+        (178, 160)
     """
 
     sizes: tuple[int, ...]
+    bias: bool = True
 
     @property
     def dim(self) -> int:
         """How many parameters there are."""
-        return sum((inputs + 1) * outputs for inputs, outputs in zip(self.sizes, self.sizes[1:], strict=False))
+        return sum((inputs + self.bias) * outputs for inputs, outputs in pairwise(self.sizes))
 
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
         place, values = 0, inputs
-        for layer, (width, height) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
-            bias = place + width * height
-            weights = parameters[place:bias].reshape(width, height)
-            values = (np.tanh(values) if layer else values) @ weights + parameters[bias : bias + height]
-            place = bias + height
+        for layer, (width, height) in enumerate(pairwise(self.sizes)):
+            weights = parameters[place : place + width * height].reshape(width, height)
+            values = (np.tanh(values) if layer else values) @ weights
+            place += width * height
+            if self.bias:
+                values = values + parameters[place : place + height]
+                place += height
         return values
 
 
@@ -95,6 +99,7 @@ class Policy:
             "version": VERSION,
             "task": self.task,
             "sizes": self.network.sizes,
+            "bias": self.network.bias,
             "space": self.space,
         }
         write_arrays(
@@ -117,7 +122,7 @@ class Policy:
                     raise ValueError(f"format {header['format']!r}, version {header['version']!r}")
                 return Policy(
                     header["task"],
-                    Network(tuple(header["sizes"])),
+                    Network(tuple(header["sizes"]), header.get("bias", True)),
                     archive["parameters"],
                     archive["shift"],
                     archive["scale"],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from cones.checks import check_integer, check_number, check_positive
+from cones.checks import check_bool, check_integer, check_number, check_positive
 from cones.errors import InputError
 from cones.experiments.method import RATES, MethodSpec, file_name
 from cones.rl.tasks import PAPER
@@ -23,11 +23,12 @@ OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "var
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """An environment, the policy's hidden layers, and how long and how often it is run."""
+    """An environment, the policy's network, and how long and how often it is run."""
 
     task: str
     timesteps: int
     hidden: tuple[int, ...]
+    bias: bool
     sigma: float
     episodes: int = 1  # per candidate and iteration
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
@@ -39,7 +40,9 @@ class TaskSpec:
         return self.task
 
 
-TASK_KEYS = ("task", "timesteps", "hidden", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target")
+TASK_KEYS = (
+    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target"
+)  # fmt: skip
 
 
 def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) -> TaskSpec:
@@ -59,6 +62,7 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
         task=task,
         timesteps=check_integer(f"{place}timesteps", budget, 1),
         hidden=tuple(check_integer(f"{place}hidden", size, 1) for size in layers),
+        bias=check_bool(f"{place}bias", given.get("bias", paper.bias if paper else True)),
         sigma=check_positive(f"{place}sigma", given.get("sigma", paper.sigma if paper else OTHERS["sigma"])),
         episodes=check_integer(f"{place}episodes", given.get("episodes", 1), 1),
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),

@@ -66,7 +66,8 @@ class Training(Session):
         self.run = run
         self.rollouts = rollouts_of(run.task.task, run.threads)
         space = self.rollouts.space
-        self.network = Network((flat_size(space["observation"]), *run.task.hidden, flat_size(space["action"])))
+        sizes = (flat_size(space["observation"]), *run.task.hidden, flat_size(space["action"]))
+        self.network = Network(sizes, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
         if kept is None:
             super().__init__(self._start())
