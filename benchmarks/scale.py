@@ -65,7 +65,7 @@ def _time() -> str:
         ]
         if dim < 10**7:
             calls.append(_iteration(dim, chunked=chunked, noise_table=2**23))
-        taken = side_by_side(calls, max(2, min(200, 2 * 10**6 // dim)))
+        taken = side_by_side(calls, max(4, min(200, 2 * 10**6 // dim)))
         seconds.append(taken[0])
         over = taken[0] / taken[1]
         rows.append(
