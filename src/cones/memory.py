@@ -27,7 +27,7 @@ __all__ = ["Shelf", "aligned", "new_vector"]
 Bytes = NDArray[np.uint8]
 LINE = 64  # bytes of a cache line
 # Bytes from which on it is worth a few microseconds to begin at one.
-WORTH_ALIGNING = 2**15
+WORTH_ALIGNING = 2**17
 
 # Bytes from which on memory comes from the system and not from what the process has freed.
 LARGE = 2**20

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["DiagonalGaussian"]
 
 # Deviations stay where their squares and reciprocals are ordinary numbers.
-DEVIATIONS = {"float64": (1e-150, 1e150), "float32": (1e-18, 1e18)}
+DEVIATIONS = {np.dtype("float64"): (1e-150, 1e150), np.dtype("float32"): (1e-18, 1e18)}
 
 
 class DiagonalGaussian(Belief):
@@ -111,7 +111,7 @@ class DiagonalGaussian(Belief):
 
     def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
         mean, deviation = (new_vector(self.dim, self.mean.dtype) for _ in range(2))
-        smallest, largest = DEVIATIONS[deviation.dtype.name]
+        smallest, largest = DEVIATIONS[deviation.dtype]
 
         def work(part: slice) -> None:
             np.add(self.mean[part], shift[part], out=mean[part])

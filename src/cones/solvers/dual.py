@@ -44,6 +44,8 @@ SMALL_T = 0.02
 POWERS = np.arange(2, 11)
 # Of t^k in t / (1 - t) + log1p(-t), in (t / (1 - t))^2 and in (t / (1 - t))^3.
 SERIES = 1.0 - 1.0 / POWERS, POWERS - 1.0, 0.5 * (POWERS - 1.0) * (POWERS - 2.0)
+# Where no |t| is beyond this, the first terms of that series are a good guess of the root.
+SERIES_T = 0.5
 MAX_ITERATIONS = 200
 
 
@@ -178,18 +180,31 @@ class _Lagrangian:
             self.smallest_multiplier / alone,
             SMALLEST,
         )
-        squares = np.empty(tile_count(self.b.size))
+        sums = np.empty((tile_count(self.b.size), 3))
 
         def work(tile: int, part: slice) -> None:
             b2 = self._b2(part)
-            squares[tile] = b2 @ b2
+            squares = b2 * b2
+            sums[tile] = b2 @ b2, squares @ b2, squares @ squares
 
         for_each_tile(work, self.b.size)
-        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * math.sqrt(squares.sum())) / radius
+        second, third, fourth = (float(total) for total in sums.sum(axis=0))
+        leading = math.hypot(self.norm_a / math.sqrt(2.0), 0.5 * math.sqrt(second)) / radius
         high = 2.0 * max(self.largest, leading)
-        guess = max(low, leading - 0.5 * self.smallest_multiplier)
+        guess = max(low, self._first_guess(leading, radius, third, fourth) - self.smallest_multiplier)
         # The bounds are exact in theory and a rounding error wider here.
         return math.log(low) - 1e-9, math.log(guess), math.log(max(high, low)) + 1e-9
+
+    def _first_guess(self, leading: float, radius: float, third: float, fourth: float) -> float:
+        """The multiplier by the first terms of phi's series in 1 / lambda, given sums of powers of 2b."""
+        multiplier = leading + 0.5 * self.smallest_multiplier
+        if self.largest > SERIES_T * leading:
+            return multiplier
+        unit = 0.5 * (radius * leading) ** -2  # phi = E (leading / lambda)^2 (1 + unit (2/3 third / lambda + ...))
+        for _ in range(4):
+            series = 1.0 + unit * (2.0 / 3.0 * third + 0.75 * fourth / multiplier) / multiplier
+            multiplier = leading * math.sqrt(max(series, 0.25))
+        return multiplier
 
 
 def solve_dual(norm_a: float, b: Vector, radius: float) -> DualPoint:
