@@ -83,7 +83,7 @@ def extremes(x: Vector) -> tuple[float, float]:
 
 
 def weighted_sum(weights: Vector, rows: Matrix, out: Vector) -> Vector:
-    """sum_i weights_i rows_i, of not more than a few rows. A number depends only on its own column."""
+    """sum_i weights_i rows_i, of not more than a few rows; the same to the last bit wherever they lie in memory."""
     whole = out.size - out.size % PIECE
     if whole:
         pieces = rows[:, :whole].reshape(weights.size, -1, PIECE).transpose(1, 0, 2)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from browser import BROWSER, probe
 
-from cones.experiments.figures import COLOURS, colour_of, draw_figures, wants_log
+from cones.experiments.figures import COLOURS, colour_of, draw_figures, legend_below, new_figure, wants_log
 from cones.experiments.records import Folder
 from cones.experiments.report import write_report
 from cones.experiments.session import execute
@@ -51,6 +51,17 @@ def test_figures_are_images(summary: Summary, tmp_path: Path) -> None:
     first = {path.name: path.read_bytes() for path in paths}
     again = draw_figures(summary, tmp_path / "again")
     assert {path.name: path.read_bytes() for path in again} == first
+
+
+@pytest.mark.parametrize("across", [1, 2, 4])
+@pytest.mark.parametrize("names", [["ES", "NES", "CMA", "CoNES"], ["CoNES", "CoNES adaptive", "PyCMA diagonal"]])
+def test_legends_fit_below_the_panels(names: list[str], across: int) -> None:
+    figure = new_figure((3.4 * across, 3.4))
+    axis = figure.subplots(1, across, squeeze=False)[0, 0]
+    legend_below(figure, {name: axis.plot([0, 1])[0] for name in names}, across)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
 def test_colours_belong_to_methods() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = [
     "draw_curve",
     "draw_figures",
     "figures_of",
+    "legend_below",
     "new_figure",
     "plain",
     "save_figure",
@@ -75,13 +77,20 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
             axis.set_visible(False)
         for axis in axes[:, 0]:
             axis.set_ylabel(title)
-        names = [plain(name) for name in lines]
-        figure.legend(lines.values(), names, loc="outside lower center", ncols=len(names), frameon=False)
+        legend_below(figure, lines, columns)
         for ending in ("png", "pdf"):
             path = folder / f"{name}.{ending}"
             save_figure(figure, path)
             written.append(path)
     return written
+
+
+def legend_below(figure: Any, lines: Mapping[str, Any], across: int) -> None:
+    """Name the lines below the panels, of which there are so many across, in as many columns as fit."""
+    fitting = int(40 * across / (max(map(len, lines)) + 7))
+    names = [plain(name) for name in lines]
+    ncols = min(len(names), max(fitting, 1))
+    figure.legend(list(lines.values()), names, loc="outside lower center", ncols=ncols, frameon=False)
 
 
 def new_figure(size: tuple[float, float]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cones.errors import InputError
-from cones.experiments.figures import colour_of, draw_curve, new_figure, plain, style_axis, wants_log
+from cones.experiments.figures import colour_of, draw_curve, legend_below, new_figure, plain, style_axis, wants_log
 from cones.experiments.summary import mean_curve, measured
 from cones.plots.curves import Columns, Group
 from cones.types import Vector
@@ -68,9 +68,7 @@ def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = Fa
         axis.set_visible(False)
     names = [label for label in labels if label in shown]
     if len(names) > 1 or not names[0].startswith("run "):
-        handles, texts = [shown[name] for name in names], [plain(name) for name in names]
-        fitting = int(40 * across / (max(map(len, names)) + 7))
-        figure.legend(handles, texts, loc="outside lower center", ncols=min(len(names), max(fitting, 1)), frameon=False)
+        legend_below(figure, {name: shown[name] for name in names}, across)
     if title:
         figure.suptitle(plain(title))
     return figure
