@@ -8,10 +8,8 @@ that a crash or a full disk leaves the previous checkpoint as it was.
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from os import PathLike
 from pathlib import Path
@@ -24,6 +22,7 @@ from cones.baselines import CMAStrategy, SepCMAStrategy
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.bounds import Box
 from cones.errors import CheckpointError
+from cones.files import replacing
 from cones.noise import AntitheticNoise, IndependentNoise
 from cones.optimizers import SGD, Adam, AdamMemory, Direct, SGDMemory
 from cones.pipeline import Memory, Pipeline
@@ -80,7 +79,7 @@ def load(path: str | PathLike[str]) -> Strategy:
 
 def read(path: str | PathLike[str]) -> tuple[Strategy, dict[str, Any]]:
     """The strategy of a checkpoint and the settings of the run around it."""
-    if not os.path.exists(path):
+    if not Path(path).exists():
         raise CheckpointError(f"{path}: no such checkpoint")
     try:
         if not zipfile.is_zipfile(path):
@@ -148,16 +147,8 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Arrays by name as one file, complete or not at all."""
-    place = Path(os.path.realpath(path))  # through a link to the file itself
-    temporary = place.with_name(f".{place.name}.part")
     try:
-        with open(temporary, "wb") as file:
+        with replacing(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, place)
     except OSError as error:
         raise CheckpointError(f"{path}: it could not be written ({error})") from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)

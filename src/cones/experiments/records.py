@@ -9,7 +9,6 @@ import json
 import math
 import os
 import platform
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,11 +22,12 @@ import numpy as np
 import cones
 from cones.errors import InputError
 from cones.experiments.spec import Experiment
+from cones.files import replacing
 from cones.types import Vector
 
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
-__all__ = ["Folder", "Named", "Record", "environment", "read_record", "rounded", "write_atomically"]
+__all__ = ["Folder", "Named", "Record", "environment", "read_record", "rounded"]
 
 FORMAT, VERSION = "cones record", 1
 PACKAGES = ("numpy", "scipy", "cma", "cmaes", "gymnasium", "mujoco", "numba")
@@ -92,7 +92,8 @@ class Folder:
     def declare(self, experiment: Experiment) -> None:
         """Write the specification, whatever was there."""
         content = json.dumps(experiment.specification(), indent=2).encode() + b"\n"
-        write_atomically(self.path / "experiment.json", content)
+        with replacing(self.path / "experiment.json") as file:
+            file.write(content)
 
     def experiment(self) -> dict[str, Any]:
         """The specification of the experiment whose folder this is."""
@@ -125,7 +126,8 @@ class Folder:
             "columns": {name: [rounded(value) for value in column] for name, column in columns.items()},
         }
         # Without a time stamp inside, equal records are equal files.
-        write_atomically(self.record_path(run), gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
+        with replacing(self.record_path(run)) as file:
+            file.write(gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
 
     def is_finished(self, run: Named) -> bool:
         """Whether this very run is recorded to its end."""
@@ -199,16 +201,3 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor() or "unknown"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Beside its place, then moved there: a crash leaves the old file or the new one."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

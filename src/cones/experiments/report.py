@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cones.experiments.figures import colour_of, figures_of, wants_log
-from cones.experiments.records import write_atomically
 from cones.experiments.summary import Summary
 from cones.experiments.tables import end_table, time_table
+from cones.files import replacing
 from cones.types import Vector
 
 __all__ = ["write_report"]
@@ -46,9 +46,11 @@ def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float
     }
     # In one pass, so that what is filled in is not searched for places to fill.
     page = re.sub(r"<!--([A-Z]+)-->", lambda match: parts[match[1]], page)
-    write_atomically(path, page.encode())
+    with replacing(path) as file:
+        file.write(page.encode())
     tables = [end_table(summary).as_markdown(), time_table(summary, paper_minutes).as_markdown()]
-    write_atomically(path.with_name("tables.md"), "\n".join(tables).encode())
+    with replacing(path.with_name("tables.md")) as file:
+        file.write("\n".join(tables).encode())
     return path
 
 
