@@ -202,7 +202,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
             from cones.experiments.toml import experiment_from
 
             if __name__ == "__main__":
-                experiment = experiment_from({"name": "x", "maxfev": 600_000, "seeds": 2,
+                experiment = experiment_from({"name": "x", "maxfev": 400_000, "seeds": 2,
                     "problems": [{"problem": "sphere", "dim": 300, "noise": 1e-9}],
                     "methods": [{"method": "cones", "popsize": 20}]})
                 outcome = run_experiment(experiment, sys.argv[1])
@@ -240,10 +240,10 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
         time.sleep(0.2)
     else:
         raise AssertionError("runs outlive their runner")
-    out, _ = start().communicate(timeout=300)
+    out, _ = start().communicate(timeout=600)  # a machine may be busy
     assert out.split()[1] == "False"
     summary = summarise(Folder(results))
-    assert "600,000" in end_table(summary).as_text()
+    assert "400,000" in end_table(summary).as_text()
     assert summary.notes == []
 
 

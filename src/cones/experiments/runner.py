@@ -1,4 +1,4 @@
-"""Runs over all cores: one process per run, one BLAS thread each, progress on the terminal."""
+"""Runs over all cores: one process per run, one BLAS thread each."""
 
 from __future__ import annotations
 
@@ -12,36 +12,20 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TextIO
 
-from cones.display import duration
+from cones.experiments.board import Board, Outcome
 from cones.experiments.records import Folder
 from cones.experiments.session import Pause, Session, execute
 from cones.experiments.spec import AnyRun, Experiment
 from cones.threads import core_count
 
-__all__ = ["Outcome", "run_experiment"]
+__all__ = ["run_experiment"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REPORT_SECONDS = 0.5
-
-
-@dataclass
-class Outcome:
-    """What became of an experiment."""
-
-    finished: int = 0
-    skipped: int = 0
-    paused: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
-
-    @property
-    def complete(self) -> bool:
-        return not self.failed and not self.interrupted
 
 
 def run_experiment(
@@ -83,7 +67,7 @@ def _run_all(
     runs = [run for run in experiment.runs() if only(run)]
     pending = [run for run in runs if not place.is_finished(run)]
     outcome = Outcome(skipped=len(runs) - len(pending))
-    board = _Board(len(runs), outcome, stream)
+    board = Board(len(runs), outcome, stream)
     slots = min(workers or core_count(), max(len(pending), 1))
     context = multiprocessing.get_context("spawn")  # fresh processes, in which BLAS starts with one thread
     messages: Any = context.Queue()
@@ -138,7 +122,7 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
         messages.put((name, "failed", f"{type(error).__name__}: {error}", traceback.format_exc()))
 
 
-def _listen(messages: Any, active: dict[str, BaseProcess], board: _Board) -> None:
+def _listen(messages: Any, active: dict[str, BaseProcess], board: Board) -> None:
     """Take messages for a moment, and notice processes that died without a word."""
     deadline = time.monotonic() + 0.2
     while True:
@@ -191,103 +175,3 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-@dataclass
-class _Progress:
-    """A run under way."""
-
-    started: float
-    begin: float = 0.0
-    first: float | None = None
-    share: float = 0.0
-    headline: str = "starting"
-
-    def left(self) -> str:
-        done = self.share - (self.first or 0.0)
-        if done <= 0.0:
-            return "starting"
-        return f"{duration((time.monotonic() - self.begin) * (1.0 - self.share) / done)} left"
-
-
-class _Board:
-    """Progress: on a terminal a block that is redrawn, elsewhere a line per finished run."""
-
-    def __init__(self, total: int, outcome: Outcome, stream: TextIO) -> None:
-        self._total, self._outcome, self._stream = total, outcome, stream
-        self._terminal = stream.isatty()
-        self._begin = time.monotonic()
-        self._runs: dict[str, _Progress] = {}
-        self._height = 0
-        self._drawn = time.monotonic()
-        if outcome.skipped:
-            self.say(f"{outcome.skipped} of {total} runs are finished already")
-
-    def start(self, run: AnyRun) -> None:
-        self._runs[run.name] = _Progress(time.monotonic())
-
-    def progress(self, name: str, share: float, headline: str) -> None:
-        if (run := self._runs.get(name)) is not None:
-            if run.first is None:  # what was done before it was taken up again says nothing of its speed
-                run.begin, run.first = time.monotonic(), share
-            run.share, run.headline = share, headline
-
-    def end(self, name: str, kind: str, message: Any = "", details: Any = "") -> None:
-        run = self._runs.pop(name)
-        if kind in ("finished", "paused"):
-            if kind == "finished":
-                self._outcome.finished += 1
-            else:
-                self._outcome.paused += 1
-            taken = duration(time.monotonic() - run.started)
-            left = "" if kind == "finished" else "  left for now"
-            self.say(f"{name}  {run.headline}  {taken}{left}  {self._overall()}")
-        elif kind == "failed":
-            self._outcome.failed[name] = str(message)
-            self.say(f"{name}  FAILED: {message}")
-            if details and os.environ.get("CONES_DEBUG"):
-                self.say(str(details))
-
-    def _overall(self) -> str:
-        done = self._outcome.finished + self._outcome.paused
-        left = self._total - self._outcome.skipped - done - len(self._outcome.failed)
-        share = done + sum(run.share - (run.first or 0.0) for run in self._runs.values())
-        text = f"[{self._outcome.skipped + done}/{self._total}]"
-        if left > 0 and share > 0.0:
-            rate = (time.monotonic() - self._begin) / share
-            text += f" about {duration(rate * max(0.0, done + left - share))} left"
-        return text
-
-    def draw(self) -> None:
-        if time.monotonic() - self._drawn < (0.2 if self._terminal else 30.0):
-            return
-        self._drawn = time.monotonic()
-        lines = []
-        for name, run in self._runs.items():
-            bar = "#" * round(20 * run.share)
-            lines.append(f"  [{bar:<20}] {name}  {100 * run.share:3.0f}%  {run.headline}  {run.left()}")
-        lines.append(f"  {self._overall()}")
-        if not self._terminal:
-            if len(lines) > 1:
-                self._stream.write("\n".join(lines) + "\n")
-                self._stream.flush()
-            return
-        self._clear()
-        width = os.get_terminal_size(self._stream.fileno()).columns if hasattr(self._stream, "fileno") else 120
-        self._stream.write("".join(line[: width - 1] + "\n" for line in lines))
-        self._stream.flush()
-        self._height = len(lines)
-
-    def say(self, text: str) -> None:
-        self._clear()
-        self._stream.write(text + "\n")
-        self._stream.flush()
-
-    def _clear(self) -> None:
-        if self._height:
-            self._stream.write(f"\x1b[{self._height}A\x1b[J")
-            self._height = 0
-
-    def close(self) -> None:
-        self._clear()
-        self._stream.flush()
