@@ -129,13 +129,44 @@ def test_all_nan_stops_with_its_own_reason() -> None:
     es = cones.CoNES([1.0, 2.0], popsize=8, rng=0)
     advance(es, 2)
     mean, best = es.state.belief.mean, es.result.fun
+    for _ in range(9):
+        es.tell(es.ask(), np.full(8, np.nan))
+        assert es.stop() is None
+        np.testing.assert_array_equal(es.state.belief.mean, mean)
+    kept = copy.deepcopy(es)
     es.tell(es.ask(), np.full(8, np.nan))
     reason = es.stop()
     assert reason is not None
     assert reason.name == "all_nan"
-    assert es.result.message == "All losses of an iteration were NaN."
+    assert es.result.message == "All losses were NaN: those of the first population, or of the last 10."
     assert es.result.fun == best
     np.testing.assert_array_equal(es.state.belief.mean, mean)
+    kept.tell(kept.ask(), [1.0] + [np.nan] * 7)  # one loss, and it goes on
+    kept.tell(kept.ask(), np.full(8, np.nan))
+    assert kept.stop() is None
+
+
+def test_a_run_whose_optimum_is_at_the_edge_of_nan_goes_on() -> None:
+    def losses(X: np.ndarray) -> np.ndarray:
+        return np.where(X[:, 0] > 0.0, np.nan, (X[:, 0] - 1.0) ** 2 + ((X[:, 1:] + 1.0) ** 2).sum(axis=1))
+
+    result = cones.minimize(losses, [-3.0, -3.0], vectorized=True, rng=2, maxfev=8000)
+    assert (result.history["failures"] == 8).any()  # a population of NaN alone
+    assert result.stop != "all_nan"
+    assert result.fun == pytest.approx(1.0, abs=1e-9)
+
+
+def test_after_nothing_but_nan_a_restart_is_taken_only_if_there_was_something() -> None:
+    good = cones.CoNES([1.0, 2.0], popsize=8, rng=0, restarts=1)
+    bad = cones.CoNES([1.0, 2.0], popsize=8, rng=0, restarts=1)
+    advance(good, 1)
+    for _ in range(10):
+        good.tell(good.ask(), np.full(8, np.nan))
+    assert good.stop() is None
+    assert good.result.restarts == 1
+    bad.tell(bad.ask(), np.full(8, np.nan))
+    assert bad.result.stop == "all_nan"
+    assert bad.result.restarts == 0
 
 
 @pytest.mark.parametrize("belief", ["diagonal", "full"])

@@ -68,11 +68,11 @@ def run_to_end(
                     break
     except KeyboardInterrupt:
         reason = INTERRUPTED
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         state = strategy.state
         error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
         with suppress(AttributeError):  # some exceptions take no attributes
-            error.cones_result = _result(strategy, evaluator, begun, failures, RUNNING)  # type: ignore[attr-defined]
+            error.cones_result = _result(strategy, evaluator, begun, failures, RUNNING)  # type: ignore[union-attr]
         raise
     finally:
         if line:

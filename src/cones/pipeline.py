@@ -164,7 +164,7 @@ class Pipeline(Strategy):
     def _told_all(self) -> None:
         """Start anew with twice the candidates, if the descent has ended and a restart and its budget are left."""
         state = self.state
-        if self.start is None or state.restarts >= self.restarts:
+        if self.start is None or state.restarts >= self.restarts or state.best_x is None:
             return
         reason = self.stop()
         if reason is None or reason.name not in ENDS_OF_DESCENT:

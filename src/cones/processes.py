@@ -22,8 +22,7 @@ def worker_pool(
 
 
 def _begin(setup: Callable[..., None], *arguments: Any) -> None:
-    # Ctrl-C belongs to the parent, which ends the workers. A forked worker has the parent's handlers, and
-    # one that turns SIGTERM into something else would not end.
+    # Ctrl-C belongs to the parent, which ends the workers; a forked one has the parent's answer to SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -44,4 +43,4 @@ def end_workers(pool: ProcessPoolExecutor) -> None:
     processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False)
     for process in processes:
-        process.terminate()
+        process.kill()  # one that has just been forked may still have the parent's answer to SIGTERM

@@ -16,6 +16,7 @@ from cones.progress import History, State
 
 __all__ = [
     "ALL_FAILED",
+    "ALL_FAILED_IN_A_ROW",
     "CALLBACK",
     "COLLAPSED",
     "DIVERGED",
@@ -44,7 +45,11 @@ class StopReason:
 
 
 RUNNING = StopReason("running", "The run has not stopped.", -1)
-ALL_FAILED = StopReason("all_nan", "All losses of an iteration were NaN.", 5)
+# A run that has had losses goes on until this many populations in a row are without any.
+ALL_FAILED_IN_A_ROW = 10
+ALL_FAILED = StopReason(
+    "all_nan", f"All losses were NaN: those of the first population, or of the last {ALL_FAILED_IN_A_ROW}.", 5
+)
 CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
 DIVERGED = StopReason(
     "diverged", "The belief left the range of floats; try another sigma0, or smaller learning rates.", 8
@@ -52,7 +57,7 @@ DIVERGED = StopReason(
 COLLAPSED = StopReason("collapsed", "The spread is below what floats resolve: nothing is left to search.", 9, True)
 FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED)}
 # After these nothing more is to be had from a belief; another start may find more.
-ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed")
+ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "all_nan")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
 
 

@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
@@ -22,7 +22,17 @@ from cones.memory import Shelf
 from cones.noise import Population
 from cones.progress import COLUMNS, History, State
 from cones.refine.refinement import NO_RADII, Radii
-from cones.stopping import ALL_FAILED, COLLAPSED, DIVERGED, FAULTS, RUNNING, Criterion, StopReason, first_met
+from cones.stopping import (
+    ALL_FAILED,
+    ALL_FAILED_IN_A_ROW,
+    COLLAPSED,
+    DIVERGED,
+    FAULTS,
+    RUNNING,
+    Criterion,
+    StopReason,
+    first_met,
+)
 from cones.tiles import extremes
 from cones.types import Matrix, Vector
 
@@ -126,7 +136,8 @@ class Strategy(ABC):
         """
         candidates, losses, state = self._told(X), self._losses(values), self.state
         failed = np.isnan(losses)
-        fault = ALL_FAILED.name if failed.all() else ""
+        self.history.trim(state.iteration)
+        fault = ALL_FAILED.name if self._is_barren(failed) else ""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             with self._shelf.in_use():
                 move = self._move(losses)
@@ -151,7 +162,6 @@ class Strategy(ABC):
             seconds=state.seconds + self._lap(),
             fault=fault,
         )
-        self.history.trim(state.iteration)
         self.history.append(
             (
                 new.evaluations,
@@ -171,6 +181,13 @@ class Strategy(ABC):
         self.state = new
         self._asked = None
         self._told_all()
+
+    def _is_barren(self, failed: NDArray[np.bool_]) -> bool:
+        """Whether nothing has ever come back, or nothing for some time; one population may fall where all is NaN."""
+        if not failed.all():
+            return False
+        before = self.history.last("failures", ALL_FAILED_IN_A_ROW - 1)
+        return self.state.best_x is None or int((before >= failed.size).sum()) == ALL_FAILED_IN_A_ROW - 1
 
     @staticmethod
     def _candidate(candidates: Matrix | Population, index: int) -> Vector:

@@ -34,6 +34,12 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "def broken(x):\n    raise ValueError('no simulator')\n"
         "def fragile(x):\n    if x[0] > 0:\n        raise ValueError('no licence')\n    return sphere(x)\n"
         "def nan(x):\n    return float('nan')\n"
+        "calls = 0\n"
+        "def seventh(x, error):\n    global calls\n    calls += 1\n"
+        "    if calls == 7:\n        raise error\n    return sphere(x)\n"
+        "def late(x):\n    return seventh(x, ValueError('licence ended'))\n"
+        "def leaves(x):\n    return seventh(x, SystemExit(0))\n"
+        "def talks(x):\n    print('hello')\n    return sphere(x)\n"
         "def wants_two(x, y):\n    return 0.0\n"
     )
 
@@ -231,10 +237,32 @@ class TestMinimizeFunction:
         assert run("minimize", "losses:broken", "--dim", "2", "--debug", *SMALL) == 1
         assert "Traceback" in capsys.readouterr().err
 
+    @pytest.mark.parametrize(("function", "said"), [("late", "ValueError: licence ended"), ("leaves", "SystemExit: 0")])
+    def test_what_was_found_before_an_exception_is_kept(
+        self, function: str, said: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run("minimize", f"losses:{function}", "--dim", "2", *SMALL) == 1
+        output = capsys.readouterr()
+        assert f"cones: {said} (" in output.err
+        assert "iteration 1" in output.err
+        result = json.loads(output.out)
+        assert (result["nfev"], result["stop"], result["message"], result["success"]) == (6, "error", said, False)
+        assert result["fun"] == pytest.approx(sum(v * v for v in result["x"]))
+        sys.modules["losses"].calls = 0  # type: ignore[attr-defined]
+        assert run("minimize", f"losses:{function}", "--dim", "2", "--out", "found.json", *SMALL) == 1
+        assert capsys.readouterr().out == ""
+        assert json.loads(Path("found.json").read_text())["nfev"] == 6
+
+    def test_what_a_function_prints_is_not_the_result(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("minimize", "losses:talks", "--dim", "2", *SMALL) == 0
+        output = capsys.readouterr()
+        assert json.loads(output.out)["nfev"] == 12
+        assert output.err == "hello\n" * 12
+
     def test_all_nan_is_a_failure(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:nan", "--dim", "2", *SMALL) == 1
         output = capsys.readouterr()
-        assert "all candidates of an iteration failed" in output.err
+        assert "all candidates of the first iteration failed" in output.err
         assert json.loads(output.out)["fun"] is None
 
 
@@ -275,7 +303,7 @@ class TestMinimizeCommand:
         assert run("minimize", "--command", program(text), "--dim", "2", "--timeout", "0.5", *SMALL) == 1
         output = capsys.readouterr()
         assert message in output.err
-        assert "all candidates of an iteration failed" in output.err
+        assert "all candidates of the first iteration failed" in output.err
         assert "Traceback" not in output.err
         assert json.loads(output.out)["failures"]["count"] == 4
 

@@ -18,6 +18,7 @@ from helpers import process_that_dies_for_es
 import cones
 from cones import InputError
 from cones.experiments.records import Folder, read_record
+from cones.experiments.report import write_report
 from cones.experiments.runner import run_experiment
 from cones.experiments.session import FunctionSession, execute
 from cones.experiments.spec import Experiment
@@ -191,6 +192,27 @@ def wait_until_at_work(runner: int) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_all_processes_is_an_interrupt(tmp_path: Path, number: int) -> None:
+    """As `timeout` sends it, or a terminal that is closed."""
+    (tmp_path / "long.toml").write_text(
+        'name = "long"\nmaxfev = 100_000_000\nseeds = 1\n'
+        '[[problems]]\nproblem = "sphere"\ndim = 300\nnoise = 1e-9\n[[methods]]\nmethod = "es"\npopsize = 20\n'
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cones", "run", "long.toml", "--out", "results"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path, start_new_session=True,
+    )  # fmt: skip
+    wait_until_at_work(process.pid)
+    os.killpg(process.pid, number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in err
+    (kept,) = (tmp_path / "results" / "runs").glob("*.ckpt")
+    assert cones.load(kept).state.iteration > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
     """As a user runs it: interrupted once, killed once, then left alone."""
     script = tmp_path / "script.py"
@@ -252,6 +274,7 @@ def test_summary_says_what_differs_from_the_protocol(tmp_path: Path) -> None:
         methods=[
             {"method": "es", "popsize": 20},
             {"method": "cones", "popsize": 20, "maxfev": 100, "note": "reduced budget"},
+            {"method": "nes", "popsize": 20},
         ]
     )
     folder = Folder(tmp_path)
@@ -260,8 +283,14 @@ def test_summary_says_what_differs_from_the_protocol(tmp_path: Path) -> None:
     execute(runs[0], folder)
     execute(runs[1], folder)
     answers = iter([False, False, True])
-    execute(runs[3], folder, stopped=lambda _: next(answers))
-    groups = {group.method: group for group in summarise(folder).groups}
+    execute(runs[4], folder, stopped=lambda _: next(answers))
+    summary = summarise(folder)
+    assert summary.notes[-1] == "NES: not run on Sphere +1, 6-D"
+    page = write_report(summary, tmp_path / "report.html").read_text()
+    assert "All runs are complete" not in page
+    assert "NES: not run on" in page
+    assert "- NES: not run on" in (tmp_path / "tables.md").read_text()
+    groups = {group.method: group for group in summary.groups}
     assert groups["ES"].label == "1 of 2 seeds"
     assert groups["CoNES"].label == "reduced budget; stopped at 40 of 100 evaluations"
     values = [r.columns["mean_loss"][1] for r in groups["CoNES"].records]

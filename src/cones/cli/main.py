@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("cones: interrupted", file=sys.stderr)
         return 130
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, BrokenPipeError) and _reader_has_left():
             return 0
         if options.debug:

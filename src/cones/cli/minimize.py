@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from cones.errors import InputError
 from cones.experiments.records import rounded
 from cones.methods import METHODS
 from cones.shaping import SHAPINGS
+from cones.stopping import ALL_FAILED_IN_A_ROW
 
 __all__ = ["add_to"]
 
@@ -34,11 +35,12 @@ Minimise a Python function, or what a program prints.
       {input} is the path of a file that holds the candidate as a JSON array of numbers. Without {input}
       the array comes on standard input. The last line that the program prints must be the loss.
       A candidate whose program fails, prints no number or takes longer than --timeout counts as NaN,
-      which ranks worst; failures are counted and shown. When all candidates fail, the run stops.
+      which ranks worst; failures are counted and shown. When all candidates of the first iteration fail,
+      or of ten in a row, the run stops.
 
 The result is written as JSON to standard output, or, with the history of the run, to --out; `cones plot` draws
-it. Progress goes to standard error. With --checkpoint FILE a run that was killed goes on with the same command
-and --resume.
+it. Progress, and what the function prints, goes to standard error. With --checkpoint FILE a run that was killed
+goes on with the same command and --resume.
 """
 
 
@@ -125,12 +127,25 @@ def run(options: argparse.Namespace) -> int:
     check_method(options, options.method)
     with ExitStack() as stack:
         fun, workers, failures = objective_from(options, stack)
-        result = _minimised(options, fun, workers)
+        try:
+            with redirect_stdout(sys.stderr):  # what the function prints is not the result
+                result = _minimised(options, fun, workers)
+        except (Exception, SystemExit) as error:
+            result = getattr(error, "cones_result", None)
+            if result is not None and result.nfev:
+                result.stop, result.message = "error", f"{type(error).__name__}: {error}"
+                _write(options, result, failures)
+            raise
+    return _write(options, result, failures) or _exit_code(options, result)
+
+
+def _write(options: argparse.Namespace, result: OptimizeResult, failures: Callable[[], dict[str, Any]] | None) -> int:
+    """Print the result, or write it to a file; 1 if that cannot be done."""
     report = {
         "x": [float(v) for v in result.x],
         "fun": _number(result.fun),
         **{name: result[name] for name in ("nfev", "nit", "success", "stop", "message")},
-        "failures": failures() if failures else {"count": int(result.history["failures"].sum())},
+        "failures": {**(failures() if failures else {}), "count": int(result.history["failures"].sum())},
     }
     text = json.dumps(report, indent=2) + "\n"
     try:
@@ -148,12 +163,24 @@ def run(options: argparse.Namespace) -> int:
         if result.failures:
             example = result.failures[-1]
         print(f"cones: {count} evaluations failed{f', the last: {example}' if example else ''}", file=sys.stderr)
+    return 0
+
+
+def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
+    """0 if something was found; otherwise it is said what was not."""
     if result.stop == "interrupted":
         again = "; --resume goes on from the checkpoint" if options.checkpoint else ""
-        print(f"cones: interrupted, this is the best so far{again}", file=sys.stderr)
+        found = "before there was a loss" if math.isnan(result.fun) else "this is the best so far"
+        print(f"cones: interrupted, {found}{again}", file=sys.stderr)
         return 130
     if result.stop == "all_nan":
-        print("cones: all candidates of an iteration failed; correct the function or the program", file=sys.stderr)
+        if math.isnan(result.fun):
+            found = "all candidates of the first iteration failed; correct the function or the program"
+        else:
+            found = (
+                f"all candidates of the last {ALL_FAILED_IN_A_ROW} iterations failed; this is the best of those before"
+            )
+        print(f"cones: {found}", file=sys.stderr)
         return 1
     if result.stop == "diverged":
         print(f"cones: {result.message}", file=sys.stderr)

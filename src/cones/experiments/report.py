@@ -49,6 +49,8 @@ def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float
     with replacing(path) as file:
         file.write(page.encode())
     tables = [end_table(summary).as_markdown(), time_table(summary, paper_minutes).as_markdown()]
+    if summary.notes:
+        tables.append("".join(f"- {note}\n" for note in summary.notes))
     with replacing(path.with_name("tables.md")) as file:
         file.write("\n".join(tables).encode())
     return path

@@ -92,13 +92,15 @@ def _run_all(
         _wait(active)
     finally:
         for process in active.values():
-            process.terminate()
+            process.kill()
         board.close()
     return outcome
 
 
 def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    for number in ("SIGINT", "SIGTERM", "SIGHUP"):  # sent to all of a group: the parent decides, and ends this one
+        if hasattr(signal, number):
+            signal.signal(getattr(signal, number), lambda *_: None)
     name = run.name
     parent = multiprocessing.parent_process()
     reported = 0.0

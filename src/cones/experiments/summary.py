@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,7 @@ class Summary:
     experiment: dict[str, Any]
     environments: list[dict[str, Any]]
     groups: list[Group]
+    missing: dict[str, list[str]] = field(default_factory=dict)  # by method: the problems of which it has no record
 
     @property
     def on_tasks(self) -> bool:
@@ -149,8 +150,9 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """What differs from the declared protocol, a line per group."""
-        return [f"{group.method} on {group.problem}: {group.label}" for group in self.groups if group.label]
+        """What differs from the declared protocol, a line per group, and what is missing, a line per method."""
+        others = [f"{group.method} on {group.problem}: {group.label}" for group in self.groups if group.label]
+        return others + [f"{method}: not run on {', '.join(problems)}" for method, problems in self.missing.items()]
 
 
 def _identity(run: dict[str, Any]) -> str:
@@ -184,6 +186,7 @@ def summarise(folder: Folder) -> Summary:
     if not found:
         raise InputError(f"{folder.path}: expected records of runs, and there are none yet")
     groups = []
+    missing: dict[str, list[str]] = {}
     on: tuple[ProblemSpec | TaskSpec, ...] = (*experiment.problems, *experiment.tasks)
     for what in on:
         for method in experiment.methods:
@@ -202,4 +205,6 @@ def summarise(folder: Folder) -> Summary:
                         target=task.target if task else None,
                     )
                 )
-    return Summary(data, environments, groups)
+            else:
+                missing.setdefault(method.label, []).append(what.label)
+    return Summary(data, environments, groups, missing)
