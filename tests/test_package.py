@@ -18,6 +18,14 @@ def test_import_brings_in_nothing_heavy() -> None:
     assert not {"cvxpy", "clarabel", "cma", "matplotlib", "pandas", "torch", "jax", "optuna", "nevergrad"} & set(loaded)
 
 
+def test_packages_are_there_when_they_are_used() -> None:
+    code = (
+        "import sys, cones; assert 'cones.rl' not in sys.modules; cones.rl.load_policy; cones.problems.Sphere; "
+        "cones.experiments; cones.integrations; assert not hasattr(cones, 'nothing')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_core_needs_numpy_and_scipy_only() -> None:
     core = [line for line in requires("cones") or [] if "extra ==" not in line]
     assert sorted(line.split(">")[0] for line in core) == ["numpy", "scipy"]

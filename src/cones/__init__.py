@@ -1,5 +1,8 @@
 """CoNES: convex natural evolution strategies for expensive, high-dimensional black boxes."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from cones import radius
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
@@ -14,6 +17,17 @@ from cones.refine import Balls
 from cones.solvers import Step, StepStatus, solve_step
 from cones.stopping import StopReason
 from cones.strategy import Strategy
+
+if TYPE_CHECKING:
+    from cones import experiments, integrations, problems, rl
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Packages that are imported when they are first used, so that `import cones` stays quick."""
+        if name in ("experiments", "integrations", "problems", "rl"):
+            return import_module(f"cones.{name}")
+        raise AttributeError(f"module 'cones' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 
@@ -42,11 +56,15 @@ __all__ = [
     "StopReason",
     "Strategy",
     "__version__",
+    "experiments",
+    "integrations",
     "load",
     "minimize",
     "plot",
+    "problems",
     "radius",
     "resume",
+    "rl",
     "scipy_method",
     "solve_step",
 ]

@@ -339,6 +339,15 @@ class TestMinimizeCommand:
         assert "exit code 1: AssertionError" in failures["example"]
         assert f"{failures['count']} evaluations failed, the last: it ended with exit code 1" in output.err
 
+    def test_failures_before_a_checkpoint_count(self, capsys: pytest.CaptureFixture[str]) -> None:
+        command = program("import json, sys\nv = json.load(sys.stdin)\nprint(v[0] if v[0] < 0 else 'nothing')")
+        arguments = ("minimize", "--command", command, "--dim", "2", "--checkpoint", "run.ckpt", *PAPER[:2], "--quiet")
+        assert run(*arguments, "--seed", "0", "--radius", "paper", "--maxiter", "2") == 0
+        assert result_of(capsys)["failures"]["count"] == 4  # one of every mirrored pair
+        assert run(*arguments, "--resume", "--maxiter", "3", "--out", "all.json") == 0
+        result = json.loads(Path("all.json").read_text())
+        assert result["failures"]["count"] == sum(result["history"]["failures"]) >= 4
+
     def test_ctrl_c_ends_the_programs(self, tmp_path: Path) -> None:
         command = program(
             "import os, time\nopen(f'pid-{os.getpid()}', 'w').close()\n"

@@ -53,6 +53,13 @@ def test_a_loss_may_be_an_array_of_one_number() -> None:
     assert Objective(lambda x: np.array([[2.0]])).losses(np.zeros((1, 2)), 0)[0] == 2.0
 
 
+def test_a_masked_loss_is_none() -> None:
+    losses = Objective(lambda x: np.ma.masked if x[0] else 1.0).losses(np.array([[0.0], [1.0]]), 0)
+    np.testing.assert_array_equal(losses, [1.0, np.nan])
+    rows = Objective(lambda X: np.ma.array([3, 0], mask=[False, True]), vectorized=True).losses(np.zeros((2, 1)), 0)
+    np.testing.assert_array_equal(rows, [3.0, np.nan])
+
+
 def test_a_map_that_loses_candidates_is_named() -> None:
     with pytest.raises(InputError, match="workers: expected the map-like callable to return 3 losses, got 2 of them"):
         evaluator_from(Objective(identity), lambda f, X: [f(x) for x in X][:2]).losses(np.zeros((3, 1)))

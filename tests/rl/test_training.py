@@ -326,6 +326,24 @@ def test_the_record_of_a_smaller_budget_is_of_the_same_run(tmp_path: Path) -> No
     assert summarise(Folder(tmp_path)).groups[0].budget == 90
 
 
+def test_it_goes_on_after_a_fault_that_was_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"timesteps": 400, "popsize": 4, "threads": 1, "hidden": []}
+    with monkeypatch.context() as patch:
+        patch.setattr("cones.rl.gymnasium_rollouts.played", lambda *_: iter([([0.0, 0.0], float("nan"))]))
+        assert rl.train("environments:PointBox-v0", out=tmp_path, **settings).stop == "all_nan"
+    assert rl.resume(tmp_path, threads=1).stop == "timesteps"
+
+
+def test_a_run_whose_checkpoint_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
+    rl.train("environments:PointBox-v0", timesteps=400, popsize=4, threads=1, hidden=[], out=tmp_path)
+    (checkpoint,) = (tmp_path / "runs").glob("*.ckpt")
+    checkpoint.unlink()
+    before = {path.name: path.read_bytes() for path in (tmp_path / "runs").iterdir()}
+    with pytest.raises(InputError, match=f"timesteps are recorded, but the checkpoint {checkpoint.name} is not there"):
+        rl.resume(tmp_path, timesteps=800, threads=1)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "runs").iterdir()} == before
+
+
 def test_the_callback_can_stop_it() -> None:
     def stop(training: Training) -> None:
         raise StopIteration

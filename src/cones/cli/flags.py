@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-__all__ = ["RADIUS_HELP", "radius"]
+__all__ = ["RADIUS_HELP", "WITH_ADAM", "radius"]
 
 RADIUS_HELP = (
     "CoNES: adaptive (nothing to tune), paper (one KL ball of radius sqrt(2 n), then Adam), or the radius of that ball"
 )
+WITH_ADAM = "with CoNES it means --radius paper, unless a number is given"
 
 
 def radius(text: str) -> float | str:

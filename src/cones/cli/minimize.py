@@ -14,7 +14,8 @@ from typing import Any
 from scipy.optimize import OptimizeResult
 
 import cones
-from cones.cli.flags import RADIUS_HELP, radius
+from cones.checks import check_integer
+from cones.cli.flags import RADIUS_HELP, WITH_ADAM, radius
 from cones.cli.objective import objective_from
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
@@ -81,8 +82,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="candidates per iteration (default 4 + 3 sqrt(n), at most 100; CMA: 4 + 3 log n; others: 100)",
     )
     how.add_argument("--radius", metavar="R", type=radius, help=RADIUS_HELP)
-    how.add_argument("--learning-rate", metavar="R", type=float, help="of Adam, for the mean (default 0.1)")
-    how.add_argument("--variance-learning-rate", metavar="R", type=float, help="of Adam, for the log-variance")
+    how.add_argument(
+        "--learning-rate", metavar="R", type=float, help=f"of Adam, for the mean (default 0.1); {WITH_ADAM}"
+    )
+    how.add_argument(
+        "--variance-learning-rate", metavar="R", type=float, help=f"of Adam, for the log-variance; {WITH_ADAM}"
+    )
     how.add_argument(
         "--belief",
         choices=["diagonal", "full"],
@@ -125,6 +130,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     _check_files(options)
     check_method(options, options.method)
+    if options.seed is not None:
+        check_integer("--seed", options.seed, 0)
     with ExitStack() as stack:
         fun, workers, failures = objective_from(options, stack)
         try:

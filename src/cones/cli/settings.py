@@ -1,4 +1,4 @@
-"""What the flags of `cones minimize` say about start and method, and whether a checkpoint says the same."""
+"""What flags say about start and method, and whether a checkpoint says the same."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def check_resumed(options: argparse.Namespace) -> None:
 
 
 def _is_given(options: argparse.Namespace, name: str) -> bool:
-    value = getattr(options, name)
+    value = getattr(options, name, None)
     return value is not None and value is not False
 
 

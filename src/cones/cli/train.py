@@ -15,6 +15,7 @@ import numpy as np
 
 from cones.checks import check_integer
 from cones.cli.flags import RADIUS_HELP, radius
+from cones.cli.settings import check_method
 from cones.display import ProgressLine, duration
 from cones.integrations.trackers import TensorBoard
 from cones.methods import METHODS
@@ -128,6 +129,8 @@ def _running(parser: argparse.ArgumentParser) -> None:
 
 
 def run_train(options: argparse.Namespace) -> int:
+    check_method(options, options.method)
+    check_integer("--seed", options.seed, 0)
     names = [setting[0] for setting in (*TASK_SETTINGS, *METHOD_SETTINGS)]
     settings = {
         name: getattr(options, name) for name in (*names, "bias", "belief") if getattr(options, name) is not None
@@ -202,6 +205,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
 def run_play(options: argparse.Namespace) -> int:
     policy = load_policy(options.folder)
     check_integer("--steps", options.steps, 1)
+    check_integer("--seed", options.seed, 0)
     reward, frames = record_video(policy, options.video, options.steps, options.seed)
     print(f"{options.video}: {frames} frames, reward {reward:.6g}")
     return 0

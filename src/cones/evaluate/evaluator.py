@@ -66,6 +66,8 @@ class Objective:
         return losses
 
     def _checked(self, value: Any, count: int) -> Vector:
+        if isinstance(value, np.ma.MaskedArray):
+            value = np.ma.filled(value.astype(np.float64), np.nan)
         array = np.asarray(value)
         if array.dtype.kind not in "fiub" or array.size != count:
             expected = "a number" if count == 1 and not self.vectorized else f"{count} numbers, one per row"

@@ -103,7 +103,7 @@ class Folder:
             if not isinstance(data, dict):
                 raise ValueError("no table")
             return data
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise InputError(f"{self.path}: expected a folder of results, and there is no {place.name} in it") from None
         except ValueError as error:
             raise InputError(f"{place}: expected JSON: {error}") from None

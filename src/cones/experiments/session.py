@@ -6,6 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -133,7 +134,9 @@ def read_checkpoint(checkpoint: Path) -> tuple[Strategy, dict[str, Any]] | None:
     if not checkpoint.exists():
         return None
     try:
-        return checkpoints.read(checkpoint)
+        strategy, extra = checkpoints.read(checkpoint)
+        strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
+        return strategy, extra
     except CheckpointError as error:
         raise CheckpointError(f"{error}; delete the file to start this run anew") from None
 

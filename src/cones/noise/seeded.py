@@ -183,7 +183,7 @@ class AntitheticNoise(Noise):
         if self.popsize < 2 or self.popsize % 2:
             raise InputError(
                 f"popsize: expected an even number of at least 2 for antithetic pairs, got {self.popsize}; "
-                "antithetic=False takes any"
+                "antithetic=False (--independent) takes any"
             )
 
     @property

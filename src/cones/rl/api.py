@@ -169,11 +169,14 @@ def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> Tra
         raise InputError(f"{folder}: expected an experiment in experiment.json ({error})") from None
     if len(runs) != 1 or not isinstance(runs[0], TrainingRun):
         raise InputError(f"{folder}: expected the folder of one training run, made by `cones train`")
-    if timesteps is None:
-        return runs[0]
-    budget, record = check_integer("timesteps", timesteps, 1), Folder(folder).record_path(runs[0])
+    record, checkpoint = Folder(folder).record_path(runs[0]), Folder(folder).checkpoint_path(runs[0])
     recorded = read_record(record).columns["timesteps"] if record.exists() else np.empty(0)
     done = int(recorded[-1]) if recorded.size else 0  # none, if not even the first iteration was complete
+    if done and not checkpoint.exists():
+        raise InputError(f"{folder}: {done} timesteps are recorded, but the checkpoint {checkpoint.name} is not there")
+    if timesteps is None:
+        return runs[0]
+    budget = check_integer("timesteps", timesteps, 1)
     if budget < done:
         raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
     return replace(runs[0], task=replace(runs[0].task, timesteps=budget))
@@ -211,7 +214,10 @@ def go_on(
             read_checkpoint(place.checkpoint_path(run))  # or an error, before anything is changed
             place.declare(experiment)
         else:
-            place.claim(experiment)
+            try:
+                place.claim(experiment)
+            except InputError as error:
+                raise InputError(f"{error}; `cones resume` goes on with it") from None
         try:
             execute(replace(run, threads=threads), place, follow)
         except KeyboardInterrupt:

@@ -38,8 +38,9 @@ def made(task: str, **options: Any) -> Iterator[Any]:
             kind = "" if isinstance(error, (gymnasium.error.Error, ImportError)) else f"{type(error).__name__}: "
             name = re.sub(r"-v[23]$", "-v4", task)
             nearest = f"; the nearest that there is: {name}" if name != task and name in PAPER else ""
+            given = "".join(f" with {name}={value!r}" for name, value in options.items())
             raise InputError(
-                f"task: {task!r} is no environment that gymnasium can make: {kind}{error}{nearest}"
+                f"task: {task!r} is no environment that gymnasium can make{given}: {kind}{error}{nearest}"
             ) from error
     try:
         yield environment
