@@ -150,9 +150,12 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """What differs from the declared protocol, a line per group, and what is missing, a line per method."""
+        """What differs from the declared protocol, a line per group, and what is missing from it."""
         others = [f"{group.method} on {group.problem}: {group.label}" for group in self.groups if group.label]
-        return others + [f"{method}: not run on {', '.join(problems)}" for method, problems in self.missing.items()]
+        methods: dict[str, list[str]] = {}
+        for method, problems in self.missing.items():
+            methods.setdefault(", ".join(problems), []).append(method)
+        return others + [f"{', '.join(names)}: not run on {problems}" for problems, names in methods.items()]
 
 
 def _identity(run: dict[str, Any]) -> str:
