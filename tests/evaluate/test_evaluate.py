@@ -1,5 +1,7 @@
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -63,6 +65,24 @@ def test_a_masked_loss_is_none() -> None:
 def test_a_map_that_loses_candidates_is_named() -> None:
     with pytest.raises(InputError, match="workers: expected the map-like callable to return 3 losses, got 2 of them"):
         evaluator_from(Objective(identity), lambda f, X: [f(x) for x in X][:2]).losses(np.zeros((3, 1)))
+
+
+@pytest.mark.parametrize(("vectorized", "tasks"), [(False, [8, 20, 20, 8]), (True, [8, 8, 8, 8])])
+def test_slow_candidates_go_out_one_by_one(vectorized: bool, tasks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    pause = 0.06
+
+    def fun(x: np.ndarray) -> np.ndarray:
+        time.sleep(pause)
+        return x.sum(axis=-1)
+
+    X, sent = np.arange(20.0)[:, None], []
+    with ThreadPoolExecutor(2) as executor:
+        evaluator, submit = evaluator_from(Objective(fun, vectorized=vectorized), executor), executor.submit
+        monkeypatch.setattr(executor, "submit", lambda *arguments: sent.append(1) or submit(*arguments))
+        for count, pause in zip(tasks, (0.06, 0.06, 0.0, 0.0), strict=True):  # noqa: B007 - read by fun
+            sent.clear()
+            np.testing.assert_array_equal(evaluator.losses(X), X[:, 0])
+            assert len(sent) == count
 
 
 def test_candidates_that_kill_their_workers_count_as_nan() -> None:

@@ -23,6 +23,9 @@ __all__ = ["DispatchEvaluator"]
 
 # A few tasks per worker: large ones cost less to send, several even out candidates that take longer.
 TASKS_PER_WORKER = 4
+# Candidates that took this many seconds go out one by one: sending costs nothing then, nobody waits for the last of a
+# block, and an interrupt loses no more than what is under way.
+SLOW = 0.05
 # Tasks that wait at a worker besides the one it does, so that it never waits for us.
 AHEAD = 1
 # How often a candidate whose worker was lost is tried again, if the user does not say.
@@ -41,7 +44,7 @@ class DispatchEvaluator(Evaluator):
     """Evaluates on the workers of an engine.
 
     Args:
-        timeout: seconds that a candidate may take. Candidates then go out one by one.
+        timeout: seconds that a candidate may take. Candidates then go out one by one, as those that are slow do.
         retries: how often a candidate that raises, hangs or loses its worker is tried again before it counts as NaN.
             If None, an exception of the function is raised at once, and only lost workers and hanging calls are
             tried again, twice.
@@ -56,6 +59,7 @@ class DispatchEvaluator(Evaluator):
         self._retries = None if retries is None else check_integer("retries", retries, 0)
         self._objective = objective
         self._installed = engine.install(objective)
+        self._seconds = 0.0  # that a candidate of the last population took
         self._hanging: list[Future[Vector]] = []  # calls that were given up and still hold their workers
 
     def hanging(self) -> int:
@@ -70,14 +74,21 @@ class DispatchEvaluator(Evaluator):
         """After a worker was lost, which may have held the only copy of what was shared."""
         self._installed = self._engine.install(self._objective)
 
+    def goes_alone(self, candidates: Candidates) -> bool:
+        """Whether each candidate is a task of its own; what makes a whole `Population` is too much to send so often."""
+        slow = self._seconds > SLOW and not self._objective.vectorized and not isinstance(candidates, Population)
+        return slow or self._timeout is not None
+
     def losses(self, candidates: Candidates) -> Vector:
         self.partial = np.full(len(candidates), np.nan)
         self.failures = {}
+        begin = time.monotonic()
         round_ = _Round(self, candidates, self.partial)
         try:
             round_.run()
         finally:
             round_.close()
+        self._seconds = (time.monotonic() - begin) * min(round_.workers, len(candidates)) / len(candidates)
         return self.partial.copy()
 
     def close(self) -> None:
@@ -93,11 +104,11 @@ class _Round:
     def __init__(self, evaluator: DispatchEvaluator, candidates: Candidates, losses: Vector) -> None:
         self._evaluator, self._candidates, self._losses = evaluator, candidates, losses
         self._engine, self._timeout = evaluator._engine, evaluator._timeout
-        self._workers = self._engine.workers  # once: a cluster has to be asked
+        self.workers = self._engine.workers  # once: a cluster has to be asked
         self._shared: Any = None
         self._raised: dict[int, BaseException] = {}
         count = len(candidates)
-        tasks = count if self._timeout else min(count, TASKS_PER_WORKER * self._workers)
+        tasks = count if evaluator.goes_alone(candidates) else min(count, TASKS_PER_WORKER * self.workers)
         edges = [count * i // tasks for i in range(tasks + 1)]
         self._waiting = deque(_Task(first, last) for first, last in pairwise(edges))
         self._under_way: dict[Future[Vector], tuple[_Task, float]] = {}
@@ -152,7 +163,7 @@ class _Round:
 
     def _limit(self) -> int:
         """Tasks that may be under way. One that may have killed a worker is alone, so that it can be told."""
-        free = self._workers - self._evaluator.hanging()
+        free = self.workers - self._evaluator.hanging()
         if self._waiting[0].suspect or any(task.suspect for task, _ in self._under_way.values()):
             return min(1, free)
         # With a timeout a task must not wait at a worker: its time would run.
