@@ -19,6 +19,11 @@ def slow_loss(x: np.ndarray) -> float:
     return loss(x)
 
 
+def hangs(x: np.ndarray) -> float:
+    time.sleep(3.0)
+    return 0.0
+
+
 class Fails:
     """Does something bad the first `times` times that the loss is in a range; how often is counted in files."""
 

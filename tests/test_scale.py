@@ -84,6 +84,9 @@ def test_a_population_is_its_candidates() -> None:
     np.testing.assert_array_equal(np.asarray(population), X)
     np.testing.assert_array_equal(population[3], X[3])
     np.testing.assert_array_equal(population.block(1, 4), X[1:4])
+    for first, last in ((-3, 2), (0, len(X) + 1), (3, 2)):
+        with pytest.raises(cones.InputError, match="first, last: expected a range within"):
+            population.block(first, last)
     assert es.ask() is population
     losses = sphere(np.asarray(X))
     with pytest.raises(InputError, match=r"X: expected what the last ask\(\) returned"):

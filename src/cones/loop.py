@@ -57,7 +57,9 @@ def run_to_end(
                 candidates = strategy.ask()
                 begun = strategy.state.iteration
                 losses = evaluator.losses(candidates)
-                failures += [f"iteration {begun}, candidate {k}: {why}" for k, why in evaluator.failures.items()]
+                failures += [
+                    f"iteration {begun}, candidate {k}: {why}" for k, why in sorted(evaluator.failures.items())
+                ]
                 strategy.tell(candidates, losses)
                 if saver:
                     saver.write_if_due()

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from objectives import Fails, loss, slow_loss
+from objectives import Fails, hangs, loss, slow_loss
 
 import cones
 from cones import InputError, StateError
@@ -127,6 +127,25 @@ def test_an_executor_that_was_shut_down_is_named() -> None:
             cones.minimize(loss, START, workers=executor, **SETTINGS)
 
 
+def test_an_executor_that_is_shut_down_in_mid_run_is_named() -> None:
+    executor = ThreadPoolExecutor(2)
+    timer = threading.Timer(0.2, lambda: executor.shutdown(wait=False, cancel_futures=True))
+    timer.start()
+    with pytest.raises(
+        StateError, match=r"workers: the executor takes no work .*not shut down"
+    ):  # all are sent by then
+        cones.minimize(lambda x: time.sleep(0.4) or loss(x), START, workers=executor, **{**SETTINGS, "popsize": 4})
+    timer.join()
+
+
+def test_a_candidate_that_waits_for_a_busy_executor_does_not_hang() -> None:
+    expected = cones.minimize(loss, START, **SETTINGS)
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(time.sleep, 1.0)  # somebody else's work
+        result = cones.minimize(loss, START, workers=executor, timeout=0.3, retries=0, **SETTINGS)
+    assert_same_run(result, expected)
+
+
 def test_a_thread_that_hangs_is_left_behind(tmp_path: Path) -> None:
     expected = cones.minimize(loss, START, **SETTINGS)
     stop = threading.Event()
@@ -159,6 +178,10 @@ def test_functions_that_cannot_be_sent_and_bad_settings_are_named() -> None:
         ({"retries": -1}, "retries: expected at least 0"),
         ({"retries": 1, "workers": map}, "timeout, retries: expected with processes"),
         ({"workers": "somewhere"}, "workers: expected 'ray', an address"),
+        (
+            {"workers": START},
+            "workers: expected an integer, a map, an Executor, a Dask client or an address, got ndarray",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             cones.minimize(loss, START, **settings, **SETTINGS)
@@ -255,6 +278,43 @@ def test_dask_with_a_worker_killed(dask_cluster: Any) -> None:
     with killer(lambda: list(pids.values()), after=0.3):
         result = cones.minimize(slow_loss, START, workers=client, retries=3, chunked=True, **SETTINGS)
     assert_same_run(result, expected)
+
+
+def test_dask_with_a_candidate_that_kills_all_workers(dask_cluster: Any, tmp_path: Path) -> None:
+    _, client = dask_cluster
+    settings = {**SETTINGS, "popsize": 4, "maxiter": 1}
+    told = [loss(x) for x in cones.CoNES(START, **settings).ask()]
+    deadly = Fails("die", tmp_path, times=10**6, low=told[2], high=told[2])
+    result = cones.minimize(deadly, START, workers=client, retries=0, **settings)
+    assert result.failures == ["iteration 0, candidate 2: its worker was lost, 1 times"]
+    assert result.fun == min(told[:2] + told[3:])
+
+
+def test_dask_with_candidates_that_hang(dask_cluster: Any) -> None:
+    """Dask cannot end a call, so that its workers are held; it is not the fault of others."""
+    _, client = dask_cluster
+    with pytest.raises(StateError, match="workers: all of them hang"):
+        cones.minimize(hangs, START, workers=client, timeout=0.5, retries=0, **SETTINGS)
+
+
+def in_a_module_that_workers_do_not_have(x: np.ndarray) -> float:
+    return 0.0
+
+
+def test_dask_workers_without_the_module_are_named(dask_cluster: Any) -> None:
+    _, client = dask_cluster
+    with pytest.raises(StateError, match=r"workers: those of the Dask cluster cannot load fun .*No module named"):
+        cones.minimize(in_a_module_that_workers_do_not_have, START, workers=client, **SETTINGS)
+
+
+def test_what_is_wrong_is_said_before_a_cluster_is_kept(dask_cluster: Any) -> None:
+    cluster, _ = dask_cluster
+    before, lock = len(cluster.scheduler.clients), threading.Lock()
+    with pytest.raises(InputError, match="fun: expected a function that can be sent"):
+        cones.minimize(lambda x: float(lock.locked()), START, workers=cluster.scheduler_address, **SETTINGS)
+    with pytest.raises(InputError, match="timeout: expected a positive number"):
+        cones.minimize(loss, START, workers=cluster.scheduler_address, timeout=-1.0, **SETTINGS)
+    wait_until(lambda: len(cluster.scheduler.clients) == before)
 
 
 def test_clusters_that_are_not_there_are_named(dask_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,12 @@ if __name__ == "__main__":
         cones.minimize(Fails("raise", folder, times=10**6), start, workers="ray", **settings)
     except ZeroDivisionError:
         print("raises", flush=True)
+    lock = threading.Lock()
+    try:
+        cones.minimize(lambda x: float(lock.locked()), start, workers="ray", **settings)
+    except cones.InputError as error:
+        assert "fun: expected a function that can be sent" in str(error), error
+        print("cannot be sent", flush=True)
     longer = {**settings, "maxiter": 40}
     killed = []
 
@@ -89,5 +95,5 @@ def test_ray(tmp_path: Path) -> None:
     )  # fmt: skip
     subprocess.run(["rm", "-rf", environment["RAY_TMPDIR"]], check=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    stages = ["plain", "raise", "hang", "raises", "node killed"]
+    stages = ["plain", "raise", "hang", "raises", "cannot be sent", "node killed"]
     assert [line for line in done.stdout.splitlines() if line in stages] == stages  # Ray has its say, too

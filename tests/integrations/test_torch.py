@@ -111,6 +111,22 @@ class TestMinimizeModule:
         minimize_module(torch.nn.Linear(2, 1), loss, range(3), maxiter=5, popsize=4, rng=0)
         assert seen == [batch for batch in (0, 1, 2, 0, 1) for _ in range(4)]
 
+    def test_buffers_are_put_back_after_a_population_at_once(self) -> None:
+        class Counts(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.zeros(2))
+                self.register_buffer("calls", torch.zeros(()))
+
+        def loss(module: Counts) -> torch.Tensor:
+            module.calls.add_(1.0)
+            return module.weight.square().sum()
+
+        for vmap in (False, True):
+            module = Counts()
+            minimize_module(module, loss, vmap=vmap, maxiter=3, popsize=4, rng=0)
+            assert float(module.calls) == 0.0
+
     def test_buffers_are_the_same_for_all_and_put_back(self) -> None:
         module = Mixed()
         before = {name: buffer.clone() for name, buffer in module.named_buffers()}
@@ -157,6 +173,8 @@ class TestMinimizeModule:
         ("settings", "error", "message"),
         [
             ({"workers": 2}, TypeError, "takes no argument 'workers'"),
+            ({"timeout": 2.0}, TypeError, "takes no argument 'timeout'"),
+            ({"retries": 2}, TypeError, "takes no argument 'retries'"),
             ({"checkpoint": "run.ckpt"}, TypeError, "order of batches"),
             ({"vectorized": True}, TypeError, "use vmap=True"),
             ({"batches": []}, ValueError, "begun again"),

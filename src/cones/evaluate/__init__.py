@@ -6,7 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any
 
-from cones.checks import check_integer
+import numpy as np
+
+from cones.checks import check_integer, check_positive
 from cones.errors import InputError
 from cones.evaluate.dask_engine import DaskEngine, is_dask_client
 from cones.evaluate.dispatch import DispatchEvaluator
@@ -46,6 +48,8 @@ def evaluator_from(
     """
     if not callable(objective.fun):
         raise InputError(f"fun: expected a callable, got {type(objective.fun).__name__}")
+    timeout = None if timeout is None else check_positive("timeout", timeout)
+    retries = None if retries is None else check_integer("retries", retries, 0)
     engine = _engine(objective, workers)
     if engine is not None:
         return DispatchEvaluator(objective, engine, timeout, retries)
@@ -53,6 +57,11 @@ def evaluator_from(
         if timeout is not None or retries is not None:
             raise InputError("timeout, retries: expected with processes, an executor or a cluster, got a map")
         return MapEvaluator(objective, workers)
+    if not isinstance(workers, (int, np.integer)):
+        raise InputError(
+            "workers: expected an integer, a map, an Executor, a Dask client or an address, "
+            f"got {type(workers).__name__} {workers!r:.60}"
+        )
     count = check_integer("workers", workers, -1)
     if count == 0:
         raise InputError("workers: expected a positive integer, -1 for all cores, a map or an Executor, got 0")

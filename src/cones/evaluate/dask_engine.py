@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from cones.errors import MissingExtraError, StateError
 from cones.evaluate.engine import Engine
+from cones.evaluate.evaluator import Objective
+from cones.evaluate.pool import check_can_be_sent
 
 __all__ = ["DaskEngine", "is_dask_client"]
 
@@ -39,25 +42,42 @@ class DaskEngine(Engine):
         elif client.status != "running":
             raise StateError(f"workers: the Dask client is {client.status}; pass one that is connected")
         self._client = client
-        self._executor = client.get_executor(pure=False)
 
     @property
     def workers(self) -> int:  # type: ignore[override]
         return max(1, int(sum(self._client.nthreads().values())))
 
+    def install(self, objective: Objective) -> Any:
+        check_can_be_sent(objective, importlib.import_module("cloudpickle").dumps)  # Dask would log a page
+        try:
+            return self.share(objective)
+        except StateError:
+            raise
+        except Exception as error:  # of a worker; it comes as text
+            raise StateError(
+                f"workers: those of the Dask cluster cannot load fun ({error}); install what it needs where they run"
+            ) from None
+
     def share(self, value: Any) -> Any:
         # By reference from the scheduler's workers, which pass it on among themselves.
-        return self._client.scatter(value, hash=False, broadcast=True)
+        try:
+            return self._client.scatter(value, hash=False, broadcast=True)
+        except TimeoutError as error:
+            raise StateError(
+                f"workers: the Dask cluster has no worker ({error}); client.wait_for_workers(1) waits for one"
+            ) from None
 
     def unshare(self, token: Any) -> None:
         token.release()
 
     def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
         try:
-            future: Future[Any] = self._executor.submit(call, *arguments)
-            return future
+            return _Answer(self._client.submit(call, *arguments, pure=False))
         except RuntimeError as error:
             raise StateError(f"workers: the Dask client takes no work ({error})") from None
+
+    def give_up(self, future: Future[Any]) -> bool:
+        return False  # Dask forgets a call that is cancelled, and its worker goes on with it
 
     def is_lost(self, error: BaseException) -> bool:
         from distributed.client import FutureCancelledError
@@ -65,6 +85,34 @@ class DaskEngine(Engine):
 
         return super().is_lost(error) or isinstance(error, (KilledWorker, FutureCancelledError))
 
+    def is_to_blame(self, error: BaseException) -> bool:
+        from distributed.scheduler import KilledWorker
+
+        return isinstance(error, KilledWorker)  # others have lost what they needed, or their result
+
     def close(self) -> None:
         if self._own:
             self._client.close()
+
+
+class _Answer(Future[Any]):
+    """What a task on Dask comes to, whatever that is: Dask's own executor never tells of a result that was lost."""
+
+    def __init__(self, task: Any) -> None:
+        super().__init__()
+        self._task = task
+        self.set_running_or_notify_cancel()
+        task.add_done_callback(self._settle)
+
+    def _settle(self, task: Any) -> None:
+        try:
+            result = task.result()
+        except BaseException as error:
+            self.set_exception(error)
+        else:
+            self.set_result(result)
+
+    def cancel(self) -> bool:
+        with suppress(Exception):  # the cluster may be gone
+            self._task.cancel()
+        return super().cancel()

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from cones.checks import check_integer, check_positive
 from cones.errors import InputError, StateError
 from cones.evaluate.engine import Engine, run_task
 from cones.evaluate.evaluator import Candidates, Evaluator, Objective
@@ -28,6 +27,8 @@ TASKS_PER_WORKER = 4
 SLOW = 0.05
 # Tasks that wait at a worker besides the one it does, so that it never waits for us.
 AHEAD = 1
+# How often we look for what is never told: that a future was cancelled by somebody else.
+LOOK_SECONDS = 1.0
 # How often a candidate whose worker was lost is tried again, if the user does not say.
 RETRIES = 2
 
@@ -54,11 +55,13 @@ class DispatchEvaluator(Evaluator):
         self, objective: Objective, engine: Engine, timeout: float | None = None, retries: int | None = None
     ) -> None:
         super().__init__()
-        self._engine = engine
-        self._timeout = None if timeout is None else check_positive("timeout", timeout)
-        self._retries = None if retries is None else check_integer("retries", retries, 0)
+        self._engine, self._timeout, self._retries = engine, timeout, retries
         self._objective = objective
-        self._installed = engine.install(objective)
+        try:
+            self._installed = engine.install(objective)
+        except BaseException:
+            engine.abort()
+            raise
         self._seconds = 0.0  # that a candidate of the last population took
         self._hanging: list[Future[Vector]] = []  # calls that were given up and still hold their workers
 
@@ -119,8 +122,8 @@ class _Round:
             self._send()
             if not self._under_way:
                 raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
-            done, _ = wait(self._under_way, timeout=self._next_deadline(), return_when=FIRST_COMPLETED)
-            for future in done:
+            wait(self._under_way, timeout=self._next_look(), return_when=FIRST_COMPLETED)
+            for future in [future for future in self._under_way if future.done()]:
                 if future in self._under_way:
                     self._take(future)
             self._end_hanging()
@@ -169,10 +172,9 @@ class _Round:
         # With a timeout a task must not wait at a worker: its time would run.
         return free if self._timeout else (1 + AHEAD) * free
 
-    def _next_deadline(self) -> float | None:
-        if self._timeout is None:
-            return None
-        return max(0.0, min(deadline for _, deadline in self._under_way.values()) - time.monotonic())
+    def _next_look(self) -> float:
+        deadline = min(deadline for _, deadline in self._under_way.values())
+        return min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))
 
     def _take(self, future: Future[Vector]) -> None:
         task, _ = self._under_way.pop(future)
@@ -180,7 +182,7 @@ class _Round:
         if error is None:
             self._losses[task.first : task.last] = future.result()
         elif self._engine.is_lost(error):
-            if self._engine.blames or task.suspect:
+            if self._engine.is_to_blame(error) or task.suspect:
                 late = (
                     f", or gave no answer in {self._timeout:g} seconds" if self._timeout and self._engine.grace else ""
                 )
@@ -247,6 +249,9 @@ class _Round:
             if future not in self._under_way:
                 continue  # given back with another
             task, _ = self._under_way.pop(future)
+            if self._engine.withdraw(future):
+                self._again([task])
+                continue
             if self._engine.give_up(future):
                 # Engines that replace workers may have ended the others' work, too.
                 for other in [other for other in self._under_way if not other.done() and not self._engine.blames]:

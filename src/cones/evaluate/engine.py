@@ -50,12 +50,20 @@ class Engine(ABC):
         """Whether the worker failed, rather than the call."""
         return isinstance(error, (BrokenExecutor, CancelledError))
 
+    def is_to_blame(self, error: BaseException) -> bool:
+        """Whether the task that has this exception about a lost worker is the one that killed it."""
+        return self.blames
+
     def cause(self, error: BaseException) -> BaseException:
         """The exception that the call raised, without what the engine put around it."""
         return error
 
     def recover(self) -> None:  # noqa: B027 - most recover by themselves
         """Make the engine able to work again after a worker was lost; raise if that is impossible."""
+
+    def withdraw(self, future: Future[Any]) -> bool:
+        """Take a call back that no worker has begun, if that can be told."""
+        return False
 
     def give_up(self, future: Future[Any]) -> bool:
         """Stop a call that hangs. True if its worker is free again, or replaced."""
@@ -87,9 +95,12 @@ class ExecutorEngine(Engine):
             message = f"workers: the executor takes no work ({error}); pass one that is not shut down"
             raise StateError(message) from None
 
+    def withdraw(self, future: Future[Any]) -> bool:
+        return future.cancel()  # its workers are busy with something else
+
     def recover(self) -> None:
         try:
-            self._executor.submit(int).result()
+            self.submit(int).result()
         except BrokenExecutor as error:
             raise StateError(
                 "workers: a worker of the executor died (killed, out of memory, or a crash in fun), and the executor "

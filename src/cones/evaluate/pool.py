@@ -84,9 +84,9 @@ class PoolEngine(Engine):
             self._executor = None
 
 
-def check_can_be_sent(objective: Objective) -> None:
+def check_can_be_sent(objective: Objective, dumps: Callable[[Any], bytes] = pickle.dumps) -> None:
     try:
-        pickle.dumps(objective)
+        dumps(objective)
     except Exception as error:
         raise InputError(
             f"fun: expected a function that can be sent to worker processes, got one that cannot be pickled "

@@ -12,6 +12,8 @@ from typing import Any
 
 from cones.errors import MissingExtraError, StateError
 from cones.evaluate.engine import Engine
+from cones.evaluate.evaluator import Objective
+from cones.evaluate.pool import check_can_be_sent
 
 __all__ = ["RayEngine"]
 
@@ -45,6 +47,10 @@ class RayEngine(Engine):
     @property
     def workers(self) -> int:  # type: ignore[override]
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def install(self, objective: Objective) -> Any:
+        check_can_be_sent(objective, self._ray.cloudpickle.dumps)
+        return self.share(objective)
 
     def share(self, value: Any) -> Any:
         return self._ray.put(value)

@@ -26,6 +26,8 @@ NOT_FOR_HERE = {
     "args": "bind them in loss",
     "vectorized": "use vmap=True",
     "workers": "a population is evaluated on the device of the module",
+    "timeout": "a population is evaluated in this process",
+    "retries": "a population is evaluated in this process",
     "checkpoint": "the order of batches cannot be kept; keep module.state_dict() from the callback",
 }
 
@@ -155,9 +157,12 @@ class _Population:
             try:
                 losses[index] = _number(self._loss(self._module, *self._batch))
             finally:
-                for buffer, kept in self._buffers:
-                    buffer.copy_(kept)
+                self._put_buffers_back()
         return losses
+
+    def _put_buffers_back(self) -> None:
+        for buffer, kept in self._buffers:
+            buffer.copy_(kept)
 
     def _at_once(self, X: Matrix) -> Vector:
         parameters = _trainable(self._module)
@@ -170,7 +175,10 @@ class _Population:
         run = torch.func.vmap(
             lambda candidate: torch.func.functional_call(bound, candidate, self._batch), randomness="same"
         )
-        losses = run(stacked)
+        try:
+            losses = run(stacked)
+        finally:
+            self._put_buffers_back()
         if losses.numel() != len(X):
             raise ValueError(f"loss: expected one number per candidate, got shape {tuple(losses.shape[1:])}")
         return np.asarray(losses.reshape(-1).cpu().double().numpy())

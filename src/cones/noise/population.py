@@ -10,6 +10,7 @@ import numpy as np
 
 from cones.beliefs.belief import Belief
 from cones.bounds import Box
+from cones.errors import InputError
 from cones.memory import Shelf
 from cones.noise.seeded import Noise
 from cones.types import Matrix, Vector
@@ -78,6 +79,8 @@ class Population:
         The noise of their rows is written to `kept` if it is given, and the candidates to `out`, if it is given and
         they are all those of their rows.
         """
+        if not 0 <= first <= last <= len(self):
+            raise InputError(f"first, last: expected a range within the {len(self)} candidates, got {first} to {last}")
         per_row = self.noise.per_row
         start, stop = first // per_row, -(-last // per_row)
         place = out if (first, last) == (start * per_row, stop * per_row) else None
