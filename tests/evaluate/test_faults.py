@@ -197,6 +197,20 @@ def test_a_worker_without_a_module_is_named() -> None:
         cones.minimize(needs_a_module, START, workers=2, retries=3, **SETTINGS)
 
 
+def test_spawned_workers_that_cannot_load_the_function_are_named() -> None:
+    code = (
+        "import multiprocessing, numpy as np, cones\n"
+        "def fun(x):\n    return 0.0\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_start_method('spawn')\n"
+        "    try:\n        cones.minimize(fun, np.zeros(2), workers=2, popsize=4, maxiter=1)\n"
+        "    except cones.StateError as error:\n        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
+    assert "workers: a worker process could not begin, perhaps because it cannot load fun" in done.stdout
+    assert "Can't get attribute 'fun'" in done.stderr
+
+
 def test_large_vectors_do_not_travel_to_processes() -> None:
     """What is pickled for a task is of the same size whatever the dimension, and shared memory is cleaned up."""
     from cones.evaluate.pool import PoolEngine, SharedPopulation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any
@@ -47,9 +47,12 @@ class PoolEngine(Engine):
         self.workers = workers
         self._objective: Objective | None = None
         self._executor: ProcessPoolExecutor | None = None
+        self._has_begun = False
 
     def install(self, objective: Objective) -> None:
-        if multiprocessing.get_start_method() != "fork":
+        if multiprocessing.get_start_method() == "fork":
+            self._has_begun = True  # a forked worker has all that is here
+        else:
             check_can_be_sent(objective)
         self._objective = objective
 
@@ -64,7 +67,21 @@ class PoolEngine(Engine):
     def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
         if self._executor is None:
             self._executor = worker_pool(self.workers, _install, self._objective)
+        if not self._has_begun:
+            self._begin()
         return self._executor.submit(call, *arguments)
+
+    def _begin(self) -> None:
+        """A worker that cannot load the function dies at once, and would seem to be killed by its first candidate."""
+        assert self._executor is not None
+        try:
+            self._executor.submit(int).result()
+        except BrokenExecutor:
+            raise StateError(
+                "workers: a worker process could not begin, perhaps because it cannot load fun (it has said why on "
+                "standard error); define fun at the top of a module that can be imported"
+            ) from None
+        self._has_begun = True
 
     def recover(self) -> None:
         self.abort()
