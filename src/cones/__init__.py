@@ -19,7 +19,10 @@ from cones.stopping import StopReason
 from cones.strategy import Strategy
 
 if TYPE_CHECKING:
-    from cones import experiments, integrations, problems, rl
+    from cones import experiments as experiments
+    from cones import integrations as integrations
+    from cones import problems as problems
+    from cones import rl as rl
 else:
 
     def __getattr__(name: str) -> Any:
@@ -56,15 +59,11 @@ __all__ = [
     "StopReason",
     "Strategy",
     "__version__",
-    "experiments",
-    "integrations",
     "load",
     "minimize",
     "plot",
-    "problems",
     "radius",
     "resume",
-    "rl",
     "scipy_method",
     "solve_step",
 ]
