@@ -227,6 +227,8 @@ class _Round:
     def _suspect_all(self, *more: _Task) -> None:
         """A worker died, and any task under way may be to blame: each is tried alone."""
         tasks = [*more, *(task for task, _ in self._under_way.values())]
+        for future in self._under_way:
+            future.cancel()  # where it waits for a worker, it may kill another one
         self._under_way.clear()
         singles = [
             replace(task, first=k, last=k + 1, suspect=True) for task in tasks for k in range(task.first, task.last)

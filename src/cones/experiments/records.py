@@ -81,7 +81,7 @@ class Folder:
             if {**self.experiment(), "title": ""} != {**experiment.specification(), "title": ""}:
                 raise InputError(
                     f"{self.path}: holds records of another specification ({place.name} differs); "
-                    "choose another folder, or move this one away"
+                    "choose another folder, or move this one away (`cones resume` goes on with a training run)"
                 )
             return
         if not empty:

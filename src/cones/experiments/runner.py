@@ -98,7 +98,9 @@ def _run_all(
 
 
 def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -> None:
-    for number in ("SIGINT", "SIGTERM", "SIGHUP"):  # sent to all of a group: the parent decides, and ends this one
+    # Sent to all of a group, they are for the parent to decide; Ctrl-C also for what a run may have started.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, number):
             signal.signal(getattr(signal, number), lambda *_: None)
     name = run.name

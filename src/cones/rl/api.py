@@ -214,10 +214,7 @@ def go_on(
             read_checkpoint(place.checkpoint_path(run))  # or an error, before anything is changed
             place.declare(experiment)
         else:
-            try:
-                place.claim(experiment)
-            except InputError as error:
-                raise InputError(f"{error}; `cones resume` goes on with it") from None
+            place.claim(experiment)
         try:
             execute(replace(run, threads=threads), place, follow)
         except KeyboardInterrupt:
