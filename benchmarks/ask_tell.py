@@ -10,7 +10,7 @@ import numpy as np
 
 import cones
 from benchmarks.measure import side_by_side, table, verdict
-from cones.noise import AntitheticNoise
+from cones.sampling import AntitheticNoise
 
 TITLE = "ask + tell, n = 5000, 100 candidates, float64, diagonal belief"
 DIM, POPSIZE, ROUNDS = 5000, 100, 400

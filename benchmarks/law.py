@@ -23,11 +23,11 @@ import numpy as np
 
 import cones
 from benchmarks.measure import side_by_side, table
+from cones.estimators import score_function
 from cones.evaluate import DispatchEvaluator, Objective, PoolEngine
-from cones.gradients import score_function
-from cones.noise import AntitheticNoise, Rows
-from cones.refine import Situation
-from cones.threads import thread_count
+from cones.kernels.threads import thread_count
+from cones.sampling import AntitheticNoise, Rows
+from cones.steps import Situation
 from cones.types import Vector
 
 POPSIZE = 100

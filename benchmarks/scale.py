@@ -17,7 +17,7 @@ import numpy as np
 import cones
 from benchmarks.measure import side_by_side, table, verdict
 from cones.evaluate import Objective, PoolEngine, SerialEvaluator
-from cones.noise import AntitheticNoise
+from cones.sampling import AntitheticNoise
 
 POPSIZE = 100
 SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cones
-from cones.noise import AntitheticNoise, IndependentNoise
 from cones.problems import problem_from
+from cones.sampling import AntitheticNoise, IndependentNoise
 
 
 def run(fun, dim: int, sigma0: float = 1.0, **settings) -> cones.Strategy:

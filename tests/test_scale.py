@@ -15,8 +15,8 @@ import scipy.optimize
 import cones
 from cones import InputError, StateError
 from cones.evaluate import Objective, SerialEvaluator
-from cones.noise import Population
-from cones.tiles import SPAN, TILE
+from cones.kernels.spans import SPAN, TILE
+from cones.sampling import Population
 
 DIM = SPAN + TILE + 100
 

@@ -9,7 +9,7 @@ import pytest
 
 import cones
 from cones import InputError, StateError
-from cones.progress import COLUMNS
+from cones.progress.history import COLUMNS
 
 METHODS = [cones.ES, cones.NES, cones.CoNES]
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 from cones import radius
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
-from cones.checkpoint import load
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.methods import ES, NES, CoNES
-from cones.minimize import minimize, resume, scipy_method
-from cones.noise import Population
 from cones.optimizers import SGD, Adam, Direct
 from cones.plots import plot
-from cones.refine import Balls
+from cones.progress.stopping import StopReason
+from cones.run.checkpoint import load
+from cones.run.minimize import minimize, resume, scipy_method
+from cones.sampling import Population
 from cones.solvers import Step, StepStatus, solve_step
-from cones.stopping import StopReason
+from cones.steps import Balls
 from cones.strategy import Strategy
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
-from cones.bounds import Box, box_from, initial_deviations
 from cones.checks import check_bool, check_finite, check_integer, check_one_of, check_vector
 from cones.errors import InputError
-from cones.noise import AntitheticNoise, IndependentNoise, Rng, seed_from
+from cones.evolution import Pipeline
 from cones.optimizers import Adam, Direct, Optimizer
-from cones.pipeline import Pipeline
-from cones.progress import State
-from cones.refine import Balls, Convex, Natural, Plain, Refinement
-from cones.stopping import LIMITS, check_limits, criteria_from
+from cones.progress.history import State
+from cones.progress.stopping import LIMITS, check_limits, criteria_from
+from cones.sampling import AntitheticNoise, IndependentNoise, Rng, seed_from
+from cones.space.bounds import Box, box_from, initial_deviations
+from cones.steps import Balls, Convex, Natural, Plain, Refinement
 from cones.strategy import Strategy
 from cones.types import Vector
 

@@ -15,14 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
-from cones.bounds import Box
 from cones.checks import check_array, check_shape
 from cones.errors import InputError, StateError
-from cones.memory import Shelf
-from cones.noise import Population
-from cones.progress import COLUMNS, History, State
-from cones.refine.refinement import NO_RADII, Radii
-from cones.stopping import (
+from cones.kernels.buffers import Shelf
+from cones.kernels.spans import extremes
+from cones.progress.history import COLUMNS, History, State
+from cones.progress.stopping import (
     ALL_FAILED,
     ALL_FAILED_IN_A_ROW,
     COLLAPSED,
@@ -33,7 +31,9 @@ from cones.stopping import (
     StopReason,
     first_met,
 )
-from cones.tiles import extremes
+from cones.sampling import Population
+from cones.space.bounds import Box
+from cones.steps.step import NO_RADII, Radii
 from cones.types import Matrix, Vector
 
 __all__ = ["Move", "Strategy"]
@@ -60,7 +60,7 @@ class Strategy(ABC):
 
     Attributes:
         state: belief, counters and best candidate after the last `tell`.
-        history: one row per iteration; see `cones.progress.COLUMNS`.
+        history: one row per iteration; see `cones.progress.history.COLUMNS`.
     """
 
     # The arguments from which a checkpoint makes the strategy anew, besides `history`.
@@ -238,7 +238,7 @@ class Strategy(ABC):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint that `cones.load` turns into a strategy that goes on bit for bit."""
-        from cones.checkpoint import save
+        from cones.run.checkpoint import save
 
         save(path, self)
 

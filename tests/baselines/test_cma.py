@@ -8,7 +8,7 @@ import pytest
 
 import cones
 from cones import InputError, MissingExtraError
-from cones.baselines.replayed import import_package
+from cones.baselines.external import import_package
 
 pytest.importorskip("cma")
 

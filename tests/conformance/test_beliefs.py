@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 
 from cones import Gradient, InputError
 from cones.beliefs import ENCODINGS, Spectral
-from cones.checkpoint import KNOWN
-from cones.noise import IndependentNoise, Rows
+from cones.run.checkpoint import KNOWN
+from cones.sampling import IndependentNoise, Rows
 
 KINDS = ["diagonal", "full"]
 pytestmark = pytest.mark.parametrize("kind", KINDS)

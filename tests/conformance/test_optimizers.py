@@ -5,7 +5,7 @@ import pytest
 
 from cones import SGD, Adam, InputError
 from cones.beliefs import Spectral
-from cones.refine import Direction
+from cones.steps import Direction
 
 OPTIMIZERS = [Adam(), Adam(0.2, 0.05), SGD(), SGD(0.3, 0.1, momentum=0.9)]
 pytestmark = pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)

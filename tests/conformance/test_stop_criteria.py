@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from cones import DiagonalGaussian, InputError
-from cones.progress import COLUMNS, History, State
-from cones.stopping import LIMITS, criteria_from, first_met
+from cones.progress.history import COLUMNS, History, State
+from cones.progress.stopping import LIMITS, criteria_from, first_met
 
 
 def history_of(**columns: list[float]) -> History:

@@ -3,7 +3,7 @@ import pytest
 
 from cones import Adam, InputError
 from cones.beliefs import Spectral
-from cones.refine import Direction
+from cones.steps import Direction
 
 
 def algorithm_1(gradients: list[np.ndarray], rate: float, beta1=0.9, beta2=0.999, epsilon=1e-8) -> list[np.ndarray]:

@@ -3,7 +3,7 @@ import pytest
 
 from cones import SGD, InputError
 from cones.beliefs import Spectral
-from cones.refine import Direction
+from cones.steps import Direction
 
 
 def test_velocity_is_a_geometric_sum() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.baselines.replayed import Replayed, import_package
+from cones.baselines.external import Replayed, import_package
 from cones.beliefs import DiagonalGaussian
-from cones.bounds import box_from, initial_deviations
 from cones.checks import check_integer, check_vector
 from cones.errors import InputError
-from cones.noise import Rng, seed_from
-from cones.progress import State
-from cones.stopping import check_limits, criteria_from
+from cones.progress.history import State
+from cones.progress.stopping import check_limits, criteria_from
+from cones.sampling import Rng, seed_from
+from cones.space.bounds import box_from, initial_deviations
 from cones.types import Vector
 
 __all__ = ["SepCMA", "SepCMAStrategy"]

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.beliefs.spectral import Spectral
+from cones.beliefs.gaussian.spectral import Spectral
 from cones.errors import InputError
-from cones.tiles import inner
+from cones.kernels.spans import inner
 from cones.types import Matrix, Vector
 
 if TYPE_CHECKING:
-    from cones.noise.rows import Rows
+    from cones.sampling.block import Rows
 
 __all__ = ["Belief", "FrameGradient", "Gradient"]
 
@@ -136,7 +136,7 @@ class Belief(ABC):
 
     @abstractmethod
     def encode(self, encoding: str) -> Vector:
-        """The covariance as the parameters of an encoding; see `cones.beliefs.encodings`."""
+        """The covariance as the parameters of an encoding; see `cones.beliefs.gaussian.encodings`."""
 
     @classmethod
     @abstractmethod

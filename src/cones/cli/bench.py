@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cones.checks import check_integer
-from cones.display import ProgressLine, duration
 from cones.errors import InputError
 from cones.methods import METHODS
+from cones.run.display import ProgressLine, duration
 
 if TYPE_CHECKING:
     from cones.integrations.coco import Standing

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import cones
+from cones.kernels.threads import thread_count
 from cones.methods import METHODS
 from cones.problems import PROBLEMS
-from cones.solvers.reference import mosek_licence
-from cones.threads import thread_count
+from cones.solvers.cone_program import mosek_licence
 
 __all__ = ["add_to"]
 

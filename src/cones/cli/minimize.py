@@ -19,10 +19,10 @@ from cones.cli.flags import RADIUS_HELP, WITH_ADAM, radius
 from cones.cli.objective import objective_from
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
+from cones.estimators.shaping import SHAPINGS
 from cones.experiments.records import rounded
 from cones.methods import METHODS
-from cones.shaping import SHAPINGS
-from cones.stopping import ALL_FAILED_IN_A_ROW
+from cones.progress.stopping import ALL_FAILED_IN_A_ROW
 
 __all__ = ["add_to"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from cones.checks import check_integer, check_positive
 from cones.cli.command import CommandObjective
 from cones.errors import InputError
-from cones.threads import core_count
+from cones.kernels.threads import core_count
 
 __all__ = ["objective_from"]
 

@@ -13,8 +13,8 @@ import numpy as np
 import cones
 from cones.checks import check_integer, check_vector
 from cones.errors import InputError
+from cones.evolution import Pipeline
 from cones.methods import METHODS
-from cones.pipeline import Pipeline
 from cones.types import Vector
 
 __all__ = ["check_method", "check_resumed", "settings", "start_from"]

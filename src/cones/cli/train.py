@@ -16,12 +16,12 @@ import numpy as np
 from cones.checks import check_integer
 from cones.cli.flags import RADIUS_HELP, radius
 from cones.cli.settings import check_method
-from cones.display import ProgressLine, duration
 from cones.integrations.trackers import TensorBoard
 from cones.methods import METHODS
 from cones.rl.api import Trained, evaluate, go_on, kept_run, load_policy, new_run
 from cones.rl.run import TrainingRun
 from cones.rl.video import record_video
+from cones.run.display import ProgressLine, duration
 
 if TYPE_CHECKING:
     from cones.rl.training import Training

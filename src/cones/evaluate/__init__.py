@@ -18,7 +18,7 @@ from cones.evaluate.mapped import MapEvaluator
 from cones.evaluate.pool import PoolEngine, check_can_be_sent
 from cones.evaluate.ray_engine import RayEngine
 from cones.evaluate.serial import SerialEvaluator
-from cones.threads import core_count
+from cones.kernels.threads import core_count
 
 __all__ = [
     "DaskEngine",

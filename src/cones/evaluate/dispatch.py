@@ -15,7 +15,7 @@ import numpy as np
 from cones.errors import InputError, StateError
 from cones.evaluate.engine import Engine, run_task
 from cones.evaluate.evaluator import Candidates, Evaluator, Objective
-from cones.noise import Population
+from cones.sampling import Population
 from cones.types import Vector
 
 __all__ = ["DispatchEvaluator"]

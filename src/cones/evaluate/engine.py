@@ -9,8 +9,8 @@ from typing import Any
 
 from cones.errors import StateError
 from cones.evaluate.evaluator import Objective
-from cones.noise import Population
-from cones.threads import thread_count
+from cones.kernels.threads import thread_count
+from cones.sampling import Population
 from cones.types import Vector
 
 __all__ = ["Engine", "ExecutorEngine", "run_task"]

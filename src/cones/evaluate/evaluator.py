@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from cones.errors import InputError
-from cones.memory import Shelf
-from cones.noise import Population
+from cones.kernels.buffers import Shelf
+from cones.sampling import Population
 from cones.types import Matrix, Vector
 
 __all__ = ["Candidates", "Evaluator", "Objective"]

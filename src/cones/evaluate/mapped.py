@@ -10,7 +10,7 @@ import numpy as np
 
 from cones.errors import InputError
 from cones.evaluate.evaluator import Candidates, Evaluator, Objective
-from cones.noise import Population
+from cones.sampling import Population
 from cones.types import Matrix, Vector
 
 __all__ = ["MapEvaluator"]

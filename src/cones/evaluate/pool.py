@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from cones.beliefs import DiagonalGaussian
-from cones.bounds import Box
 from cones.errors import InputError, StateError
 from cones.evaluate.engine import Engine
 from cones.evaluate.evaluator import Objective
-from cones.noise import Noise, Population
-from cones.processes import end_workers, worker_pool
+from cones.evaluate.processes import end_workers, worker_pool
+from cones.sampling import Noise, Population
+from cones.space.bounds import Box
 from cones.types import Matrix
 
 __all__ = ["PoolEngine", "SharedPopulation", "installed", "portable"]

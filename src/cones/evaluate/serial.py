@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cones.evaluate.evaluator import Candidates, Evaluator, Objective
-from cones.memory import Shelf
-from cones.noise import Population
+from cones.kernels.buffers import Shelf
+from cones.sampling import Population
 from cones.types import Vector
 
 __all__ = ["SerialEvaluator"]

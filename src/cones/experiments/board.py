@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from cones.display import duration
 from cones.experiments.spec import AnyRun
+from cones.run.display import duration
 
 __all__ = ["Board", "Outcome"]
 

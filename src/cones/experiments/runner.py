@@ -20,7 +20,7 @@ from cones.experiments.board import Board, Outcome
 from cones.experiments.records import Folder
 from cones.experiments.session import Pause, Session, execute
 from cones.experiments.spec import AnyRun, Experiment
-from cones.threads import core_count
+from cones.kernels.threads import core_count
 
 __all__ = ["run_experiment"]
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from cones import checkpoint as checkpoints
-from cones.display import fraction_done
 from cones.errors import CheckpointError
 from cones.evaluate import Objective, SerialEvaluator
 from cones.experiments.records import Folder, Named
 from cones.problems import Problem
-from cones.progress import RADII
-from cones.stopping import StopReason
+from cones.progress.history import RADII
+from cones.progress.stopping import StopReason
+from cones.run import checkpoint as checkpoints
+from cones.run.display import fraction_done
 from cones.strategy import Strategy
 
 __all__ = ["FunctionSession", "Pause", "Session", "Sessions", "execute", "read_checkpoint"]

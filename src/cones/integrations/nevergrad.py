@@ -15,7 +15,7 @@ import cones
 from cones.integrations.extras import missing
 from cones.methods import default_popsize
 from cones.problems import Problem
-from cones.stopping import LIMITS
+from cones.progress.stopping import LIMITS
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from cones.integrations.extras import missing
-from cones.minimize import minimize
+from cones.run.minimize import minimize
 from cones.types import Matrix, Vector
 
 try:

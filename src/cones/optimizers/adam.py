@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cones.beliefs.spectral import Spectral
+from cones.beliefs.gaussian.spectral import Spectral
 from cones.checks import check_fraction, check_positive, store
-from cones.memory import new_vector
+from cones.kernels.buffers import new_vector
+from cones.kernels.spans import for_each_span
 from cones.optimizers.optimizer import Change, Optimizer, checked_rates, mean_square
-from cones.refine.refinement import Direction
-from cones.tiles import for_each_span
+from cones.steps.step import Direction
 from cones.types import Vector
 
 __all__ = ["Adam", "AdamMemory"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cones.optimizers.optimizer import Change, Optimizer
-from cones.refine.refinement import Direction
+from cones.steps.step import Direction
 
 __all__ = ["Direct"]
 

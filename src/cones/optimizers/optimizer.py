@@ -18,9 +18,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from cones.beliefs.spectral import Spectral
+from cones.beliefs.gaussian.spectral import Spectral
 from cones.checks import check_non_negative, check_positive
-from cones.refine.refinement import Direction
+from cones.steps.step import Direction
 from cones.types import Vector
 
 __all__ = ["Change", "Optimizer"]

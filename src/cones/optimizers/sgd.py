@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cones.beliefs.spectral import Spectral
+from cones.beliefs.gaussian.spectral import Spectral
 from cones.checks import check_fraction, store
 from cones.optimizers.optimizer import Change, Optimizer, checked_rates
-from cones.refine.refinement import Direction
+from cones.steps.step import Direction
 from cones.types import Vector
 
 __all__ = ["SGD", "SGDMemory"]

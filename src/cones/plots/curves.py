@@ -117,7 +117,7 @@ def _read(path: Path) -> list[Found]:
         return [Found(_of_json(path), path.stem)]
     if path.name.endswith(".policy.npz"):
         raise InputError(f"{path}: a policy holds no history; name its folder, or the record beside it")
-    from cones.checkpoint import load
+    from cones.run.checkpoint import load
 
     return [Found(columns_from(load(path).history.columns(), str(path)), path.stem)]
 

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cones.checks import check_positive, store
-from cones.memory import new_vector
+from cones.kernels.buffers import new_vector
+from cones.kernels.spans import for_each_span, inner
 from cones.radius.control import Radius, RadiusControl, Signal
-from cones.tiles import for_each_span, inner
 from cones.types import Vector
 
 __all__ = ["DirectionPath", "PathLength", "PathMemory"]

@@ -12,12 +12,12 @@ import numpy as np
 
 from cones.checks import check_integer
 from cones.errors import InputError, StateError
-from cones.processes import end_workers, worker_pool
+from cones.evaluate.processes import end_workers, worker_pool
+from cones.kernels.threads import thread_count
 from cones.rl.environments import import_gymnasium, made
 from cones.rl.policy import Network, Policy
 from cones.rl.rollouts import Episodes, Rollouts, collected
 from cones.rl.spaces import describe_spaces, flat
-from cones.threads import thread_count
 from cones.types import Matrix, Vector
 
 __all__ = ["GymnasiumRollouts", "played"]

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from cones.checks import check_integer
 from cones.errors import InputError
+from cones.kernels.threads import thread_count
 from cones.rl.environments import import_gymnasium, made
 from cones.rl.policy import Network
 from cones.rl.rollouts import Episodes, Rollouts, collected
 from cones.rl.spaces import describe_spaces
 from cones.rl.tasks import PHYSICS
-from cones.threads import thread_count
 from cones.types import Matrix, Vector
 
 __all__ = ["MujocoRollouts"]

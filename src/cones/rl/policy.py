@@ -92,7 +92,7 @@ class Policy:
 
     def save(self, path: str | Path) -> None:
         """Write the policy as `.npz`, data only."""
-        from cones.checkpoint import write_arrays
+        from cones.run.checkpoint import write_arrays
 
         header = {
             "format": FORMAT,

@@ -12,14 +12,14 @@ import numpy as np
 from cones.errors import CheckpointError
 from cones.experiments.records import Folder, Named
 from cones.experiments.session import Pause, Session
-from cones.progress import RADII
+from cones.progress.history import RADII
+from cones.progress.stopping import StopReason
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Network, Policy
 from cones.rl.rollouts import Episodes, Rollouts
 from cones.rl.run import TrainingRun
 from cones.rl.spaces import flat_size
 from cones.rl.tasks import PHYSICS
-from cones.stopping import StopReason
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 

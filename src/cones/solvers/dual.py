@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cones.memory import new_vector
-from cones.tiles import SPAN, TILE, extremes, for_each_span, for_each_tile, inner, tile_count
+from cones.kernels.buffers import new_vector
+from cones.kernels.spans import SPAN, TILE, extremes, for_each_span, for_each_tile, inner, tile_count
 from cones.types import Vector
 
 __all__ = ["DualPoint", "dual_value", "solve_dual"]

@@ -17,12 +17,12 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from cones.beliefs.belief import Belief, FrameGradient, Gradient
-from cones.beliefs.spectral import Spectral
+from cones.beliefs.gaussian.spectral import Spectral
 from cones.checks import check_array, check_one_of, check_positive
 from cones.errors import InputError
-from cones.memory import new_vector
+from cones.kernels.buffers import new_vector
+from cones.kernels.spans import for_each_span, inner
 from cones.solvers.dual import solve_dual
-from cones.tiles import for_each_span, inner
 from cones.types import Vector
 
 __all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "check_radius", "solve_frame", "solve_step"]
@@ -131,7 +131,7 @@ def solve_step(belief: B, gradient: Gradient, radius: float, solver: str = "dual
 def solve_frame(gradient: FrameGradient, radius: float, solver: str = "dual") -> FrameStep:
     """The step problem in the frame, where a diagonal and a full belief are the same problem."""
     if check_one_of("solver", solver, SOLVERS) != "dual":
-        from cones.solvers.reference import solve_cone_program
+        from cones.solvers.cone_program import solve_cone_program
 
         return solve_cone_program(gradient, radius, solver)
     norm = math.sqrt(inner(gradient.mean, gradient.mean))

@@ -18,7 +18,7 @@ from cones.integrations.extras import missing
 from cones.integrations.optuna.lineage import PLACE, Lineage, Member, Place, lineage, same
 from cones.integrations.optuna.space import EDGE, WIDTH, Coordinates
 from cones.methods import default_popsize
-from cones.stopping import LIMITS
+from cones.progress.stopping import LIMITS
 from cones.strategy import Strategy
 
 try:

@@ -1,0 +1,1 @@
+"""Gaussian beliefs: the frame, diagonal and full covariances, encodings."""

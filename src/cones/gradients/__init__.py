@@ -1,5 +1,0 @@
-"""Estimators of the gradient of the expected loss."""
-
-from cones.gradients.score_function import score_function
-
-__all__ = ["score_function"]

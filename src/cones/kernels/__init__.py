@@ -1,0 +1,1 @@
+"""Plumbing: threads, spans of vectors, buffers. No mathematics."""

@@ -1,0 +1,1 @@
+"""Where a run stands: its state, its history, and its stop criteria."""

@@ -1,0 +1,221 @@
+"""Stop criteria. Each has a name, a limit, a message, and a status as `scipy.optimize` uses it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cones.checks import check_integer, check_non_negative, check_number, check_positive
+from cones.errors import InputError
+from cones.progress.history import History, State
+
+__all__ = [
+    "ALL_FAILED",
+    "ALL_FAILED_IN_A_ROW",
+    "CALLBACK",
+    "COLLAPSED",
+    "DIVERGED",
+    "ENDS_OF_DESCENT",
+    "FAULTS",
+    "INTERRUPTED",
+    "BUDGETS",
+    "LIMITS",
+    "RUNNING",
+    "Criterion",
+    "StopReason",
+    "check_limits",
+    "criteria_from",
+    "first_met",
+]
+
+
+@dataclass(frozen=True)
+class StopReason:
+    """Why a run stopped. `success` says that a target or a tolerance was met, not just a budget spent."""
+
+    name: str
+    message: str
+    status: int
+    success: bool = False
+
+
+RUNNING = StopReason("running", "The run has not stopped.", -1)
+# A run that has had losses goes on until this many populations in a row are without any.
+ALL_FAILED_IN_A_ROW = 10
+ALL_FAILED = StopReason(
+    "all_nan", f"All losses were NaN: those of the first population, or of the last {ALL_FAILED_IN_A_ROW}.", 5
+)
+CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
+DIVERGED = StopReason(
+    "diverged", "The belief left the range of floats; try another sigma0, or smaller learning rates.", 8
+)
+COLLAPSED = StopReason("collapsed", "The spread is below what floats resolve: nothing is left to search.", 9, True)
+FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED)}
+# After these nothing more is to be had from a belief; another start may find more.
+ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "all_nan")
+INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
+
+
+@dataclass(frozen=True)
+class Criterion(ABC):
+    """Met or not, from the state and the history of a run."""
+
+    limit: float
+    name: ClassVar[str]
+    text: ClassVar[str]
+    status: ClassVar[int]
+    success: ClassVar[bool] = False
+
+    @abstractmethod
+    def met(self, state: State, history: History) -> bool: ...
+
+    def reason(self) -> StopReason:
+        return StopReason(self.name, self.text.format(limit=self.limit), self.status, self.success)
+
+
+@dataclass(frozen=True)
+class FTarget(Criterion):
+    name, status, success = "ftarget", 0, True
+    text = "The loss reached ftarget = {limit:g}."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.best_fun <= self.limit
+
+
+@dataclass(frozen=True)
+class XTol(Criterion):
+    name, status, success = "xtol", 0, True
+    text = "The belief's largest standard deviation and its mean's last step are within xtol = {limit:g}."
+
+    def met(self, state: State, history: History) -> bool:
+        if not len(history) or history.last("step", 1)[0] > self.limit:
+            return False
+        return float(state.belief.standard_deviations().max()) <= self.limit
+
+
+@dataclass(frozen=True)
+class FTol(Criterion):
+    """Over ten iterations, the population's losses and their mean stayed within the tolerance."""
+
+    name, status, success = "ftol", 0, True
+    text = "Losses within the population and over the last ten iterations differ by at most ftol = {limit:g}."
+
+    def met(self, state: State, history: History) -> bool:
+        if state.iteration - state.began < 10:
+            return False
+        # NaN (no finite loss) compares as not met.
+        if not history.last("loss_deviation", 1)[0] <= self.limit:
+            return False
+        return bool(np.ptp(history.last("mean_loss", 10)) <= self.limit)
+
+
+@dataclass(frozen=True)
+class MaxFev(Criterion):
+    """Stops before the iteration that would exceed the budget."""
+
+    name, status = "maxfev", 1
+    text = "The budget of maxfev = {limit:g} evaluations is spent."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.evaluations + state.popsize > self.limit
+
+
+@dataclass(frozen=True)
+class MaxIter(Criterion):
+    implied: bool = False  # by the absence of any budget
+    name, status = "maxiter", 2
+    text = "The budget of maxiter = {limit:g} iterations is spent."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.iteration >= self.limit
+
+
+@dataclass(frozen=True)
+class MaxTime(Criterion):
+    name, status = "maxtime", 3
+    text = "The budget of maxtime = {limit:g} seconds is spent."
+
+    def met(self, state: State, history: History) -> bool:
+        return state.seconds >= self.limit
+
+
+@dataclass(frozen=True)
+class Stagnation(Criterion):
+    """Over `limit` iterations the best loss did not improve, nor the median of the mean loss.
+
+    The second half of the window is compared with the first: a noisy or a wandering run goes on as
+    long as its population as a whole still improves.
+    """
+
+    name, status = "stagnation", 4
+    text = "Neither the best nor the mean loss has improved in the last {limit:g} iterations."
+
+    def met(self, state: State, history: History) -> bool:
+        window = int(self.limit)
+        if state.iteration - state.began <= window:
+            return False
+        best = history.last("best", window + 1)
+        if best[-1] < best[0]:
+            return False
+        older, newer = (half[~np.isnan(half)] for half in np.array_split(history.last("mean_loss", window), 2))
+        return not (older.size and newer.size and np.median(newer) < np.median(older))
+
+
+LIMITS = ("ftarget", "xtol", "ftol", "maxfev", "maxiter", "maxtime", "stagnation")
+BUDGETS = ("maxfev", "maxiter", "maxtime")
+DEFAULT_MAXITER = 1000
+
+
+def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = ()) -> None:
+    """Refuse keyword arguments that are no stop criteria; `others` are those that the function has besides."""
+    for name in limits:
+        if name not in LIMITS:
+            known = ", ".join((*others, *LIMITS))
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; expected one of {known}")
+
+
+def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Criterion, ...]:
+    """The criteria for the limits that users give by name; None switches one off.
+
+    Not given, xtol and ftol are 1e-11, stagnation is 100 + 100 dim^1.5 / popsize iterations, and without
+    maxfev, maxiter or maxtime there are at most 1000 iterations; an infinite budget is none.
+    """
+    check_limits("resume", limits)
+    given = {"xtol": 1e-11, "ftol": 1e-11, "stagnation": 100 + int(100 * dim**1.5 / popsize), **limits}
+    implied = all(given.get(name) is None for name in BUDGETS)
+    if implied:
+        given["maxiter"] = DEFAULT_MAXITER
+    criteria: list[Criterion] = []
+    for name in LIMITS:
+        limit = given.get(name)
+        if limit is None or (name in BUDGETS and limit == math.inf):
+            continue
+        if name == "ftarget":
+            criteria.append(FTarget(-math.inf if limit == -math.inf else check_number(name, limit)))
+        elif name in ("xtol", "ftol"):
+            tolerance = check_non_negative(name, limit)
+            criteria.append(XTol(tolerance) if name == "xtol" else FTol(tolerance))
+        elif name == "maxfev":
+            budget = check_integer(name, limit, 1)
+            if budget < popsize:
+                raise InputError(f"maxfev: expected at least popsize = {popsize}, got {budget}")
+            criteria.append(MaxFev(budget))
+        elif name == "maxiter":
+            criteria.append(MaxIter(check_integer(name, limit, 1), implied))
+        elif name == "maxtime":
+            criteria.append(MaxTime(check_positive(name, limit)))
+        else:
+            criteria.append(Stagnation(check_integer(name, limit, 2)))
+    return tuple(criteria)
+
+
+def first_met(criteria: tuple[Criterion, ...], state: State, history: History) -> StopReason | None:
+    for criterion in criteria:
+        if criterion.met(state, history):
+            return criterion.reason()
+    return None

@@ -1,0 +1,1 @@
+"""Running a strategy: minimize and resume, the loop, checkpoints, progress on the terminal."""

@@ -1,0 +1,95 @@
+"""Progress on the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from cones.progress.stopping import MaxFev, MaxIter, MaxTime
+from cones.strategy import Strategy
+
+__all__ = ["ProgressLine", "describe", "duration"]
+
+
+class ProgressLine:
+    """One line that is rewritten in place on a terminal; elsewhere a new line now and then."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._terminal = self._stream.isatty()
+        self._interval = 0.1 if self._terminal else 10.0
+        self._next = 0.0
+        self._width = 0
+
+    def update(self, strategy: Strategy) -> None:
+        self.show(lambda: describe(strategy))
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Show a text, which is made only if it is time for one."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + self._interval
+            self._write(text())
+
+    def finish(self, strategy: Strategy, message: str) -> None:
+        """The last line, and why it is the last."""
+        self._write(describe(strategy))
+        self.close()
+        self._stream.write(f"{message}\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        """End the line, so that what others write starts on one of its own."""
+        if self._terminal and self._width:
+            self._stream.write("\n")
+            self._stream.flush()
+            self._width = 0
+
+    def _write(self, text: str) -> None:
+        if self._terminal:
+            text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be rewritten
+            self._stream.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def describe(strategy: Strategy) -> str:
+    """Where a run stands, in one line."""
+    state = strategy.state
+    if state.iteration == 0:
+        return f"{strategy.method}: starting"
+    mean, spread = (float(strategy.history.last(name, 1)[0]) for name in ("mean_loss", "spread"))
+    parts = [
+        f"{strategy.method} iteration {state.iteration}:",
+        f"best {state.best_fun:.5g}",
+        f"mean {mean:.5g}",
+        f"spread {spread:.2g}",
+        f"{state.evaluations} evals",
+        duration(state.seconds),
+    ]
+    share = fraction_done(strategy)
+    if 0.0 < share < 1.0:
+        parts.append(f"{100.0 * share:.0f}%, <{duration(state.seconds * (1.0 - share) / share)} left")
+    return "  ".join(parts)
+
+
+def fraction_done(strategy: Strategy) -> float:
+    """The largest share of a budget that is spent."""
+    state = strategy.state
+    spent = {MaxFev: state.evaluations, MaxIter: state.iteration, MaxTime: state.seconds}
+    shares = [spent[kind] / criterion.limit for criterion in strategy.criteria if (kind := type(criterion)) in spent]
+    return min(1.0, max(shares, default=0.0))
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 60.0:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s"

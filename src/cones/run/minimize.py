@@ -1,0 +1,183 @@
+"""minimize() in one call, resume() after a crash, and both as a method of SciPy."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
+
+from cones.beliefs import Belief
+from cones.checks import check_integer, check_one_of
+from cones.errors import InputError
+from cones.evaluate import Objective, Workers, evaluator_from
+from cones.methods import METHODS
+from cones.progress.stopping import criteria_from
+from cones.run import checkpoint as checkpoints
+from cones.run.loop import run_to_end
+
+__all__ = ["minimize", "resume", "scipy_method"]
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: ArrayLike | Belief,
+    args: Any = (),
+    *,
+    method: str = "cones",
+    sigma0: ArrayLike | None = None,
+    callback: Callable[..., Any] | None = None,
+    vectorized: bool = False,
+    workers: Workers = 1,
+    timeout: float | None = None,
+    retries: int | None = None,
+    disp: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+    **settings: Any,
+) -> OptimizeResult:
+    """Minimise a function without its gradient.
+
+    Args:
+        fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a
+            (k, n) array, one candidate per row, and returns k losses. NaN ranks worst.
+        x0: where to start, shape (n,), or a belief.
+        args: further arguments of `fun`; one that is not a tuple is taken as the only one.
+        method: "cones", "nes", "es", "cma" or "sepcma".
+        sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
+        callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
+            parameter, else as `callback(x)` with the best candidate. It may raise StopIteration.
+        workers: 1, a number of processes (-1: one per core), a map-like callable, any
+            `concurrent.futures.Executor` (MPI's, for one), "ray" or a Ray address, a Dask client or the address of its
+            scheduler. The run is the same, bit for bit, wherever it is evaluated.
+        timeout: seconds a candidate may take before it counts as lost; for processes, executors and clusters.
+        retries: how often a candidate that raises, hangs or loses its worker is tried again before it counts as NaN. If
+            not given, what `fun` raises is raised, and lost workers and hanging calls are tried again twice.
+        disp: show progress on standard error.
+        checkpoint: a file from which `cones.resume` goes on after a crash.
+        checkpoint_every: iterations between checkpoints; by default one is written at the end of the
+            iteration in which the last one has become 30 seconds old.
+        **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES`, `cones.CMA` or
+            `cones.SepCMA`:
+            radius, solver, belief, popsize, antithetic, shaping, optimizer, restarts, bounds, rng, dtype, noise_table,
+            chunked, and the stop criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
+
+    Returns:
+        A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
+        success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
+        iteration each), failures (why candidates counted as NaN after `retries`), restarts, and the final belief.
+        Ctrl-C returns the best so far, with status 7.
+
+        If `fun` raises, the exception goes on with a note that names the candidate, and the result so
+        far is its attribute `cones_result`.
+
+    Example:
+        >>> import cones
+        >>> result = cones.minimize(lambda x: ((x - 3) ** 2).sum(), [0.0] * 5, rng=0, ftarget=0.01)
+        >>> result.success, result.stop
+        (True, 'ftarget')
+    """
+    objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
+    make = METHODS[check_one_of("method", method, tuple(METHODS))]
+    strategy = make(x0, sigma0, **settings)
+    if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
+        raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
+    if checkpoint is not None and os.path.exists(checkpoint):
+        raise InputError(
+            f"checkpoint: {checkpoint} exists; go on from it with cones.resume, or move it away to start anew"
+        )
+    if checkpoint_every is not None:
+        checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
+        if checkpoint is None:
+            raise InputError("checkpoint_every: expected together with checkpoint, the file to write")
+    evaluator = evaluator_from(objective, workers, timeout, retries)
+    return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every)
+
+
+def resume(
+    path: str | PathLike[str],
+    fun: Callable[..., Any],
+    args: Any = (),
+    *,
+    vectorized: bool | None = None,
+    callback: Callable[..., Any] | None = None,
+    workers: Workers = 1,
+    timeout: float | None = None,
+    retries: int | None = None,
+    disp: bool = False,
+    checkpoint_every: int | None = None,
+    **limits: Any,
+) -> OptimizeResult:
+    """Go on with a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
+
+    Args:
+        path: the checkpoint. The run goes on writing it as before.
+        fun, args: as given to `minimize`; a checkpoint does not hold code.
+        vectorized: as given to `minimize`, unless said otherwise.
+        callback, workers, timeout, retries, disp: as for `minimize`.
+        checkpoint_every: as given to `minimize`, unless said otherwise.
+        **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
+
+    Example:
+        >>> import cones, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.ckpt")
+        >>> first = cones.minimize(lambda x: (x**2).sum(), [1.0, 1.0], rng=0, maxiter=5, checkpoint=path)
+        >>> cones.resume(path, lambda x: (x**2).sum(), maxiter=10).nit
+        10
+    """
+    strategy, run = checkpoints.read(path)
+    strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
+    if limits:
+        kept = {  # what was implied is implied again, unless there is a budget now
+            criterion.name: criterion.limit
+            for criterion in strategy.criteria
+            if not getattr(criterion, "implied", False)
+        }
+        off = dict.fromkeys(("xtol", "ftol", "stagnation"))  # not in `kept`: switched off before
+        strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+    rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
+    objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
+    every = run.get("checkpoint_every")
+    if checkpoint_every is not None:
+        every = check_integer("checkpoint_every", checkpoint_every, 1)
+    evaluator = evaluator_from(objective, workers, timeout, retries)
+    return run_to_end(strategy, evaluator, rows, callback, disp, path, every)
+
+
+def scipy_method(
+    fun: Callable[..., Any],
+    x0: ArrayLike,
+    args: Any = (),
+    *,
+    bounds: Any = None,
+    callback: Callable[..., Any] | None = None,
+    constraints: Any = (),
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
+    tol: float | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """CoNES as a method of SciPy: `scipy.optimize.minimize(fun, x0, method=cones.scipy_method)`.
+
+    `options` are the keyword arguments of `cones.minimize`; `tol` sets xtol and ftol.
+
+    Example:
+        >>> from scipy.optimize import minimize, rosen
+        >>> import cones
+        >>> options = {"rng": 0, "maxiter": 50, "popsize": 20}
+        >>> minimize(rosen, [0.0, 0.0], method=cones.scipy_method, options=options).nit
+        50
+    """
+    if constraints:
+        raise InputError("constraints: expected none, got some; only bounds are supported")
+    if any(derivative is not None for derivative in (jac, hess, hessp)):
+        warnings.warn("jac, hess and hessp are not used: cones needs no derivatives", RuntimeWarning, stacklevel=3)
+    if tol is not None:
+        options = {"xtol": tol, "ftol": tol, **options}
+    return minimize(fun, x0, args, bounds=bounds, callback=callback, **options)

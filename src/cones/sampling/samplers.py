@@ -1,0 +1,97 @@
+"""What draws pieces of the noise of an iteration: from generators, or from a table."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cones.kernels.spans import SPAN, tile_count, tile_slice
+from cones.kernels.threads import for_blocks
+from cones.types import Vector
+
+__all__ = ["GeneratorPen", "Pen", "TablePen"]
+
+# Outputs of the generator that are passed over before a span's first number, as NumPy does after seeding.
+WARM_UP = 12
+TABLE_ITERATION = 2**63 - 1  # none that a run comes to
+
+
+class Pen(ABC):
+    """Draws spans of the noise of one iteration. Each thread needs one of its own."""
+
+    @abstractmethod
+    def draw(self, row: int, span: int, out: Vector) -> None:
+        """Fill `out` with the normals of a row in a span of columns."""
+
+
+class GeneratorPen(Pen):
+    """Draws from a generator whose state is set anew for every span."""
+
+    def __init__(self, seed: int, rows: int, dtype: str, iteration: int, dim: int) -> None:
+        # Three words and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it costs a tenth of
+        # making a generator. The words of a row do not depend on how many rows follow.
+        words = _sequence(seed, iteration).generate_state(3 * rows, np.uint64)
+        self._of_row = words.reshape(rows, 3)
+        self._of_span = _words_of_spans(tile_count(dim, SPAN))
+        self._bits = np.random.SFC64(0)
+        self._generator = np.random.Generator(self._bits)
+        self._state = self._bits.state
+        self._words = self._state["state"]["state"]
+        self._words[3] = 1
+        self._dtype = np.dtype(dtype)
+
+    def draw(self, row: int, span: int, out: Vector) -> None:
+        if span:
+            np.bitwise_xor(self._of_row[row], self._of_span[span], out=self._words[:3])
+        else:
+            self._words[:3] = self._of_row[row]
+        self._bits.state = self._state
+        if span:
+            self._bits.random_raw(WARM_UP, output=False)
+        self._generator.standard_normal(dtype=self._dtype, out=out)
+
+
+def _sequence(seed: int, iteration: int) -> np.random.SeedSequence:
+    """Of a large seed the upper words must not be taken for the iteration."""
+    if seed < 2**32:
+        return np.random.SeedSequence((seed, iteration))
+    return np.random.SeedSequence(seed, spawn_key=(iteration,))
+
+
+@lru_cache(maxsize=4)
+def _words_of_spans(count: int) -> NDArray[np.uint64]:
+    words = np.asarray(np.random.SeedSequence(SPAN).generate_state(3 * count, np.uint64), np.uint64)
+    return words.reshape(-1, 3)
+
+
+class TablePen(Pen):
+    """Copies from a table of normals that all iterations share (Salimans et al., 2017)."""
+
+    def __init__(self, seed: int, rows: int, dtype: str, iteration: int, dim: int, size: int) -> None:
+        self._table = _table(seed, size, dtype)
+        seeds = _sequence(seed, iteration)
+        shape = rows, tile_count(dim, SPAN)
+        words = seeds.generate_state(shape[0] * shape[1], np.uint64).reshape(shape)
+        self._starts = (words % np.uint64(size - SPAN + 1)).astype(np.int64)
+
+    def draw(self, row: int, span: int, out: Vector) -> None:
+        start = self._starts[row, span]
+        out[:] = self._table[start : start + out.size]
+
+
+@lru_cache(maxsize=1)
+def _table(seed: int, size: int, dtype: str) -> Vector:
+    """Made once in every process, by all cores, and always the same."""
+    table = np.empty(size, dtype)
+
+    def work(first: int, last: int) -> None:
+        pen = GeneratorPen(seed, 2, dtype, TABLE_ITERATION, size)
+        for span in range(first, last):
+            pen.draw(0, span, table[tile_slice(span, size, SPAN)])
+
+    for_blocks(work, tile_count(size, SPAN))
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,1 @@
+"""From what users have to the vector, and back: bounds."""

@@ -1,0 +1,81 @@
+"""The three balls against the convex program, solved another way."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from helpers import random_belief, random_gradient
+
+import cones
+from cones import InputError
+from cones.radius import Fixed, SignalRatio
+from cones.steps import Balls, Situation
+
+
+@pytest.fixture(params=["diagonal", "full"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def refined(kind: str, balls: Balls, seed: int = 0):
+    belief, gradient = random_belief(kind, 6, seed), random_gradient(kind, 6, seed + 1)
+    frame, again = belief.whiten(gradient), belief.whiten(gradient)
+    return belief, frame, balls.refine(belief, again, Situation(popsize=10))
+
+
+def test_each_part_uses_up_its_ball(kind: str) -> None:
+    belief, frame, direction = refined(kind, Balls(Fixed(0.7), Fixed(0.0), Fixed(0.0)))
+    assert belief.kl_of_move(direction.mean, direction.log_covariance) == pytest.approx(0.49)
+    np.testing.assert_allclose(
+        belief.to_frame(direction.mean), math.sqrt(2.0) * 0.7 * frame.mean / np.linalg.norm(frame.mean)
+    )
+    belief, frame, direction = refined(kind, Balls(Fixed(0.0), Fixed(0.05), Fixed(0.0)))
+    still = np.zeros(6)
+    assert belief.kl_of_move(still, direction.log_covariance) == pytest.approx(0.05**2, rel=0.05)
+    matrix = direction.log_covariance.dense()
+    np.testing.assert_allclose(matrix, matrix[0, 0] * np.eye(6), atol=1e-12)
+    assert np.sign(matrix[0, 0]) == np.sign(frame.covariance.trace())
+    assert direction.radii[:3] == (0.0, 0.05, 0.0)
+
+
+def test_the_shape_is_the_solution_of_its_program(kind: str) -> None:
+    radius = 0.3
+    belief, frame, direction = refined(kind, Balls(Fixed(0.0), Fixed(0.0), Fixed(radius)))
+    rest = frame.covariance.dense()
+    rest = rest - np.trace(rest) / 6 * np.eye(6)
+    if kind == "diagonal":
+        ratio = cp.Variable(6)
+        kl = 0.5 * cp.sum(ratio - 1 - cp.log(ratio))
+        cp.Problem(cp.Maximize(np.diag(rest) @ (ratio - 1)), [kl <= radius**2]).solve(solver="CLARABEL")
+        logs = np.diag(np.log(ratio.value))
+    else:
+        ratio = cp.Variable((6, 6), symmetric=True)
+        kl = 0.5 * (cp.trace(ratio) - 6 - cp.log_det(ratio))
+        cp.Problem(cp.Maximize(cp.trace(rest @ (ratio - np.eye(6)))), [kl <= radius**2]).solve(solver="CLARABEL")
+        values, vectors = np.linalg.eigh(ratio.value)
+        logs = (vectors * np.log(values)) @ vectors.T
+    logs -= np.trace(logs) / 6 * np.eye(6)  # the scale has a ball of its own
+    np.testing.assert_allclose(direction.log_covariance.dense(), logs, atol=1e-4)
+    assert direction.multiplier > 0.0
+    assert 0.0 <= direction.gap < 1e-9
+    assert belief.dim == 6
+
+
+def test_a_zero_gradient_moves_nothing(kind: str) -> None:
+    es = cones.CoNES(np.zeros(4), belief=kind, rng=0, popsize=8)
+    before = es.state.belief
+    es.tell(es.ask(), np.ones(8))
+    np.testing.assert_array_equal(es.state.belief.mean, before.mean)
+    np.testing.assert_allclose(es.state.belief.standard_deviations(), 1.0)
+
+
+def test_controls_are_checked() -> None:
+    with pytest.raises(InputError, match=r"shape: expected a control such as cones.radius.Fixed\(1.0\), got 1.0"):
+        Balls(shape=1.0)
+    with pytest.raises(InputError, match="mean: SignalRatio is for the scale"):
+        Balls(mean=SignalRatio())
+    with pytest.raises(InputError, match="value: expected at least 0, got -1"):
+        Fixed(-1.0)
