@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import ask_tell, full_covariance, import_time, law, rollouts, scale, step
+from benchmarks import ask_tell, full_covariance, import_time, rollouts, scale, scaling_model, small_problems, step
 from benchmarks.measure import environment
 
 BENCHMARKS = {
     "step": step.run,
     "ask_tell": ask_tell.run,
     "full_covariance": full_covariance.run,
+    "small_problems": small_problems.run,
     "import_time": import_time.run,
     "rollouts": rollouts.run,
     "scale": scale.run,
-    "law": law.run,
+    "scaling_model": scaling_model.run,
 }
 
 
