@@ -118,7 +118,7 @@ def test_ctrl_c_leaves_complete_data(tmp_path: Path) -> None:
         ({"dimensions": [2, 7]}, "dimensions: expected some of 2, 3, 5, 10, 20, 40, got 7"),
         ({"functions": [25]}, "functions: expected some of 1, 2.*got 25"),
         ({"instances": [0]}, "instances: expected at least 1, got 0"),
-        ({"budget": 1, "popsize": 100}, "popsize = 100; give a larger budget"),
+        ({"budget": 1, "popsize": 100}, "popsize = 100 evaluations.*choose a larger budget"),
         ({"budget": -1}, "budget: expected a positive number"),
         ({"method": "nonsense"}, "method: expected one of"),
         ({"out": 'a"b'}, "out: expected a path without"),
@@ -134,7 +134,7 @@ def test_bad_input_is_named_and_nothing_written(settings: dict[str, Any], messag
 def test_data_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kept").write_text("")
     assert main(["bench", "coco", "--out", str(tmp_path)]) == 2
-    assert "exists and is not empty" in capsys.readouterr().err
+    assert "which is not empty" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ class TestOptimizer:
 
     def test_what_it_did_not_ask_for_is_refused(self) -> None:
         optimizer = ng.optimizers.registry["CoNES"](2)
-        with pytest.raises(errors.TellNotAskedNotSupportedError, match="no others"):
+        with pytest.raises(errors.TellNotAskedNotSupportedError, match="only candidates from its own ask"):
             optimizer.tell(optimizer.parametrization.spawn_child(new_value=np.zeros(2)), 1.0)
 
     @pytest.mark.parametrize(

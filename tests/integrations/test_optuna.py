@@ -18,8 +18,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 
 from cones.integrations.optuna import CoNESSampler
-from cones.integrations.optuna.lineage import PLACE, Member, Place, lineage
 from cones.integrations.optuna.space import Coordinates
+from cones.integrations.optuna.study_replay import POSITION, Member, Position, StudyReplay
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -80,35 +80,39 @@ def params_of(study: optuna.Study) -> list[dict[str, Any]]:
 
 class TestSampling:
     def test_finds_what_random_search_does_not(self) -> None:
-        values: dict[type, list[float]] = {CoNESSampler: [], optuna.samplers.RandomSampler: []}
-        for kind, found in values.items():
-            for seed in range(5):
-                study = optuna.create_study(sampler=kind(seed=seed))
+        ours: list[float] = []
+        theirs: list[float] = []
+        for seed in range(5):
+            for sampler, found in (
+                (CoNESSampler(rng=seed), ours),
+                (optuna.samplers.RandomSampler(seed=seed), theirs),
+            ):
+                study = optuna.create_study(sampler=sampler)
                 study.optimize(objective, n_trials=250)
                 found.append(study.best_value)
-        assert np.median(values[CoNESSampler]) < 0.5 * np.median(values[optuna.samplers.RandomSampler])
+        assert np.median(ours) < 0.5 * np.median(theirs)
 
     def test_maximising_the_opposite_is_the_same(self) -> None:
-        one = optuna.create_study(sampler=CoNESSampler(seed=3))
+        one = optuna.create_study(sampler=CoNESSampler(rng=3))
         one.optimize(objective, n_trials=40)
-        other = optuna.create_study(sampler=CoNESSampler(seed=3), direction="maximize")
+        other = optuna.create_study(sampler=CoNESSampler(rng=3), direction="maximize")
         other.optimize(lambda trial: -objective(trial), n_trials=40)
         assert params_of(one) == params_of(other)
 
     def test_settings_reach_the_strategy(self) -> None:
-        sampler = CoNESSampler({"x": 4.0, "kind": "adam"}, 1e-3, seed=0, popsize=4, belief="full", radius=3.0)
+        sampler = CoNESSampler({"x": 4.0, "kind": "adam"}, 1e-3, rng=0, popsize=4, belief="full", radius=3.0)
         study = optuna.create_study(sampler=sampler)
         study.optimize(objective, n_trials=5)
         assert all(abs(trial.params["x"] - 4.0) < 0.1 for trial in study.trials[1:])
         assert all(trial.params["kind"] == "adam" for trial in study.trials[1:])
-        places = [trial.system_attrs[PLACE] for trial in study.trials[1:]]
+        places = [trial.system_attrs[POSITION] for trial in study.trials[1:]]
         assert sorted(place["candidate"] for place in places) == [0, 1, 2, 3]
         assert {place["iteration"] for place in places} == {0}
 
     def test_one_value_parameters_are_no_coordinates(self) -> None:
-        study = optuna.create_study(sampler=CoNESSampler(seed=0))
+        study = optuna.create_study(sampler=CoNESSampler(rng=0))
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("one", 1, 1), n_trials=20)
-        assert PLACE in study.trials[-1].system_attrs
+        assert POSITION in study.trials[-1].system_attrs
 
     def test_parameters_that_come_and_go_are_sampled_independently(self, caplog: pytest.LogCaptureFixture) -> None:
         def conditional(trial: Any) -> float:
@@ -117,7 +121,7 @@ class TestSampling:
 
         optuna.logging.enable_propagation()
         try:
-            study = optuna.create_study(sampler=CoNESSampler(seed=0))
+            study = optuna.create_study(sampler=CoNESSampler(rng=0))
             study.optimize(conditional, n_trials=40)
         finally:
             optuna.logging.disable_propagation()
@@ -126,13 +130,13 @@ class TestSampling:
         assert len(study.get_trials(states=(TrialState.COMPLETE,))) == 40
 
     def test_enqueued_trials_are_evaluated_as_asked(self) -> None:
-        study = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=4))
+        study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=4))
         study.optimize(objective, n_trials=3)
         study.enqueue_trial({"x": 1.25})
         study.optimize(objective, n_trials=8)
         assert study.trials[3].params["x"] == 1.25
-        assert PLACE not in study.trials[3].system_attrs  # it is no candidate
-        assert study.trials[-1].system_attrs[PLACE]["iteration"] == 2
+        assert POSITION not in study.trials[3].system_attrs  # it is no candidate
+        assert study.trials[-1].system_attrs[POSITION]["iteration"] == 2
 
 
 SCRIPT = """
@@ -140,7 +144,7 @@ import optuna, sys
 sys.path.insert(0, {tests!r})
 from test_optuna import objective
 from cones.integrations.optuna import CoNESSampler
-study = optuna.load_study(study_name="s", storage={storage!r}, sampler=CoNESSampler(seed={seed}, popsize=6))
+study = optuna.load_study(study_name="s", storage={storage!r}, sampler=CoNESSampler(rng={seed}, popsize=6))
 study.optimize(objective, n_trials={trials})
 """
 
@@ -156,7 +160,7 @@ class TestStorage:
         optuna.create_study(study_name="s", storage=storage)
         self.another_process(storage, 16)
         self.another_process(storage, 14, seed=99)  # the seed of the study counts
-        whole = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=6))
+        whole = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=6))
         whole.optimize(objective, n_trials=30)
         assert params_of(optuna.load_study(study_name="s", storage=storage)) == params_of(whole)
 
@@ -168,22 +172,22 @@ class TestStorage:
         script = SCRIPT.format(tests=tests, storage=storage, trials=12, seed=None)
         processes = [subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) for _ in range(2)]
         assert [process.wait() for process in processes] == [0, 0]
-        places = [Place.of(t.system_attrs[PLACE]) for t in study.trials[1:] if PLACE in t.system_attrs]
+        places = [Position.of(t.system_attrs[POSITION]) for t in study.trials[1:] if POSITION in t.system_attrs]
         assert len(places) == 24
-        members = [Member(t.number, Place.of(t.system_attrs[PLACE]), t.value) for t in study.trials[1:]]
-        state = lineage(members, 6, seed=-1)
+        members = [Member(t.number, Position.of(t.system_attrs[POSITION]), t.value) for t in study.trials[1:]]
+        state = StudyReplay.of(members, 6, seed=-1)
         assert 1 <= len(state.told) <= 4
         for iteration, population in enumerate(state.told):
-            assert [member.place.candidate for member in population] == list(range(6))
-            assert {member.place.iteration for member in population} == {iteration}
-            assert len({member.place.seed for member in population}) == 1
+            assert [member.position.candidate for member in population] == list(range(6))
+            assert {member.position.iteration for member in population} == {iteration}
+            assert len({member.position.seed for member in population}) == 1
 
     def test_a_pickled_sampler_goes_on(self) -> None:
-        study = optuna.create_study(sampler=CoNESSampler(seed=0))
+        study = optuna.create_study(sampler=CoNESSampler(rng=0))
         study.optimize(objective, n_trials=15)
         study.sampler = pickle.loads(pickle.dumps(study.sampler))
         study.optimize(objective, n_trials=15)
-        whole = optuna.create_study(sampler=CoNESSampler(seed=0))
+        whole = optuna.create_study(sampler=CoNESSampler(rng=0))
         whole.optimize(objective, n_trials=30)
         assert params_of(study) == params_of(whole)
 
@@ -194,21 +198,21 @@ def ask(study: optuna.Study) -> tuple[Any, float]:
 
 
 def iteration_of(trial: Any) -> int:
-    return int(trial.study.trials[trial.number].system_attrs[PLACE]["iteration"])
+    return int(trial.study.trials[trial.number].system_attrs[POSITION]["iteration"])
 
 
 class TestOrder:
     def test_threads(self) -> None:
-        study = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=6))
+        study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=6))
         study.optimize(objective, n_trials=1)
         study.optimize(objective, n_trials=60, n_jobs=3)
-        members = [Member(t.number, Place.of(t.system_attrs[PLACE]), t.value) for t in study.trials[1:]]
-        assert len(lineage(members, 6, -1).told) >= 7  # a few candidates at the end of each are evaluated twice
+        members = [Member(t.number, Position.of(t.system_attrs[POSITION]), t.value) for t in study.trials[1:]]
+        assert len(StudyReplay.of(members, 6, -1).told) >= 7  # a few candidates at the end of each are evaluated twice
 
     def test_the_order_of_answers_does_not_matter(self) -> None:
         found = []
         for order in (1, -1):
-            study = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=6))
+            study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=6))
             study.tell(*ask(study))
             for _ in range(3):
                 for trial, value in [ask(study) for _ in range(6)][::order]:
@@ -217,7 +221,7 @@ class TestOrder:
         assert found[0] == found[1]
 
     def test_a_trial_that_never_ends_does_not_hold_up_the_others(self) -> None:
-        study = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=4))
+        study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=4))
         study.tell(*ask(study))
         lost, _ = ask(study)
         for _ in range(3):
@@ -232,7 +236,7 @@ class TestOrder:
     def test_failed_and_pruned_trials_count_as_worst(self) -> None:
         found = []
         for bad in ({"state": TrialState.FAIL}, {"state": TrialState.PRUNED}, {"values": 1e9}):
-            study = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=4))
+            study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=4))
             study.tell(*ask(study))
             for index in range(8):
                 trial, value = ask(study)
@@ -244,16 +248,16 @@ class TestOrder:
         assert found[0] == found[1] == found[2]
 
     def test_a_population_of_failures_does_not_end_the_study(self) -> None:
-        study = optuna.create_study(sampler=CoNESSampler(seed=0, popsize=4))
+        study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=4))
         study.tell(*ask(study))
         for _ in range(4):
             study.tell(ask(study)[0], state=TrialState.FAIL)
         assert iteration_of(ask(study)[0]) == 1
 
 
-class TestLineage:
-    def place(self, iteration: int, candidate: int, parents: tuple[int, ...] = (), seed: int = 0) -> Place:
-        return Place("run", seed, iteration, candidate, parents)
+class TestStudyReplay:
+    def place(self, iteration: int, candidate: int, parents: tuple[int, ...] = (), seed: int = 0) -> Position:
+        return Position("run", seed, iteration, candidate, parents)
 
     def test_the_lowest_number_decides(self) -> None:
         members = [
@@ -265,14 +269,14 @@ class TestLineage:
             Member(6, self.place(1, 0, (1, 4)), 1.0),
             Member(7, self.place(1, 1, (1, 3)), 2.0),  # another way than that of trial 6
         ]
-        state = lineage(members, 2, seed=7)
+        state = StudyReplay.of(members, 2, seed=7)
         assert state.seed == 0
         assert [[member.number for member in population] for population in state.told] == [[1, 4]]
         assert [member.number for member in state.members] == [6]
         assert state.next_candidate(2, number=8) == 1
 
     def test_nothing_yet(self) -> None:
-        state = lineage([], 4, seed=7)
+        state = StudyReplay.of([], 4, seed=7)
         assert (state.seed, state.told, state.members) == (7, (), ())
 
 
@@ -286,13 +290,13 @@ class TestRefusals:
         ("settings", "error", "message"),
         [
             ({"maxfev": 100}, TypeError, "use n_trials or timeout"),
-            ({"rng": 0}, TypeError, "use seed"),
-            ({"bounds": [(0, 1)]}, TypeError, "the search space has them"),
+            ({"seed": 0}, TypeError, "use rng"),
+            ({"bounds": [(0, 1)]}, TypeError, "the search space sets them"),
             ({"nonsense": 0}, TypeError, "unexpected keyword argument 'nonsense'"),
             ({"radius": -1.0}, ValueError, "radius"),
             ({"sigma0": 0.0}, ValueError, "sigma0: expected a positive number"),
             ({"popsize": 1}, ValueError, "popsize: expected at least 2"),
-            ({"seed": -1}, ValueError, "seed: expected at least 0"),
+            ({"rng": -1}, ValueError, "rng: expected at least 0"),
         ],
     )
     def test_settings(self, settings: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -28,13 +28,13 @@ def test_rotation_is_one_and_keeps_the_sphere() -> None:
 
 
 def test_noise_is_normal_and_can_be_repeated() -> None:
-    problem = Noisy(Sphere(3), 0.5, seed=1)
+    problem = Noisy(Sphere(3), 0.5, rng=1)
     X = np.random.default_rng(0).standard_normal((5000, 3))
     noise = problem(X) - Sphere(3)(X)
     assert abs(noise.mean()) < 0.04
     assert noise.std() == pytest.approx(0.5, rel=0.05)
     np.testing.assert_array_equal(problem(X[::-1]), problem(X)[::-1])
-    assert not np.allclose(Noisy(Sphere(3), 0.5, seed=2)(X), problem(X))
+    assert not np.allclose(Noisy(Sphere(3), 0.5, rng=2)(X), problem(X))
     relative = problem_from("sphere", 3, relative_noise=0.5)
     assert (relative(X) - Sphere(3)(X)).std() == pytest.approx(0.5 * Sphere(3)(X).std(), rel=0.05)
     assert relative(X[0]) == Sphere(3)(X[0])  # a single loss has no spread

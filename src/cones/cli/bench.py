@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
             instances=options.instances,
             budget=options.budget,
             method=options.method,
-            seed=options.seed,
+            rng=options.seed,
             follow=follow,
             **settings,
         )

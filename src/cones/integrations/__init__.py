@@ -1,4 +1,4 @@
-"""Bridges to other libraries, one file each, each behind an extra of the same name.
+"""Bridges to other libraries. Each needs the extra of its name.
 
-None of them is imported by `import cones`; import the one you need, such as `cones.integrations.optuna`.
+`import cones` imports none of them: import the one you need, such as `cones.integrations.optuna`.
 """

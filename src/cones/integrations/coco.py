@@ -1,4 +1,4 @@
-"""COCO: the methods on its benchmark suites, with data that its post-processing, cocopp, reads."""
+"""COCO: run a method on its benchmark suites and write data for its post-processing, cocopp."""
 
 from __future__ import annotations
 
@@ -15,29 +15,31 @@ from scipy.optimize import OptimizeResult
 import cones
 from cones.checks import check_integer, check_one_of, check_positive
 from cones.errors import InputError
-from cones.integrations.extras import missing
+from cones.extras import require_extra
 from cones.methods import METHODS
+from cones.sampling import Rng, seed_from
 
 try:
     import cocoex
-except ImportError as error:
-    raise missing("coco", "cocoex", error) from None
+except ImportError:
+    require_extra("cocoex", "coco", "cones.integrations.coco")
+    raise
 
 __all__ = ["SUITES", "Standing", "run_suite"]
 
-# One objective, no constraints but bounds, real variables.
+# One objective, real variables, no constraints except bounds.
 SUITES = ("bbob", "bbob-boxed", "bbob-largescale", "bbob-noisy")
 
 
 @dataclass
 class Standing:
-    """How far a run on a suite has come.
+    """Progress of a run on a suite.
 
     Attributes:
-        folder: where the data is.
-        problems: how many the suite has.
-        done, solved: how many are finished, and how many reached COCO's final target.
-        problem: the one under way, by COCO's id.
+        folder: contains the data.
+        problems: number of problems in the suite.
+        done, solved: number of problems that are finished, and that reached COCO's final target.
+        problem: COCO's id of the current problem.
         evaluations: so far, of all problems.
         seconds: so far.
     """
@@ -60,27 +62,27 @@ def run_suite(
     instances: Sequence[int] | None = None,
     budget: float = 100.0,
     method: str = "cones",
-    seed: int = 0,
+    rng: Rng = 0,
     follow: Callable[[Standing], None] = lambda standing: None,
     **settings: Any,
 ) -> Standing:
     """Run a method on a suite of COCO.
 
-    A run starts from COCO's proposal with a standard deviation of a fifth of the width of its region, and again from
-    a random point of the region each time that the method stops, until the budget is spent or the target is hit.
+    A run starts at COCO's initial solution with a standard deviation of a fifth of the region's width. When the method
+    stops, it starts again at a random point of the region, until the budget is spent or the target is hit.
 
     Args:
-        out: a folder for the data, which must not exist or be empty; `python -m cocopp OUT` reads it.
+        out: folder for the data, missing or empty; `python -m cocopp OUT` reads it.
         suite: "bbob", "bbob-boxed", "bbob-largescale" or "bbob-noisy".
         dimensions, functions: which of the suite; all by default.
         instances: numbers of instances, any from 1; COCO's fifteen by default.
         budget: evaluations per problem, as a multiple of its dimension.
         method: "cones", "es", "nes" or "cma".
-        seed: makes the run repeatable.
+        rng: seed, `numpy.random.Generator`, `SeedSequence` or None.
         follow: called with the `Standing` after every iteration.
         **settings: of the method.
 
-    Ctrl-C raises KeyboardInterrupt; the data of what was evaluated until then is complete and can be read.
+    Ctrl-C raises KeyboardInterrupt. The data written until then is complete.
 
     Example:
         >>> import pathlib, tempfile
@@ -96,20 +98,20 @@ def run_suite(
     smallest = min(problems.dimensions)
     if (popsize := _popsize(method, smallest, settings)) > budget * smallest:
         raise InputError(
-            f"budget: expected at least one population, and {budget:g} times {smallest} dimensions are fewer "
-            f"evaluations than popsize = {popsize}; give a larger budget or a smaller popsize"
+            f"budget: expected at least popsize = {popsize} evaluations per problem, got {budget:g} x {smallest} "
+            "dimensions; choose a larger budget or a smaller popsize"
         )
     if folder.exists():
-        folder.rmdir()  # COCO makes its own, and would choose another name beside this one
+        folder.rmdir()  # COCO creates its own folder, and another one if this exists
     folder.parent.mkdir(parents=True, exist_ok=True)
-    cocoex.log_level("warning")  # the folder is ours to say
+    cocoex.log_level("warning")  # COCO prints the folder otherwise
     observer = cocoex.Observer(
         suite,
         f'outer_folder: "{folder.parent}" result_folder: "{folder.name}" algorithm_name: {method} '
         f'algorithm_info: "cones {cones.__version__}"',
     )
-    standing, begin = Standing(folder, len(problems)), time.monotonic()
-    before = 0  # evaluations of the problems that are done
+    standing, begin, seed = Standing(folder, len(problems)), time.monotonic(), seed_from(rng)
+    before = 0  # evaluations of the finished problems
     for problem in problems:
         problem.observe_with(observer)
         standing.problem = problem.id
@@ -126,7 +128,7 @@ def run_suite(
             standing.solved += int(problem.final_target_hit)
             before += problem.evaluations
         finally:
-            problem.free()  # which completes its data
+            problem.free()  # completes its data
         standing.done += 1
         standing.evaluations = before
         follow(standing)
@@ -168,7 +170,7 @@ def _suite(
     name: str, dimensions: Sequence[int] | None, functions: Sequence[int] | None, instances: Sequence[int] | None
 ) -> Any:
     check_one_of("suite", name, SUITES)
-    # Small parts of the suite say what the whole has, which takes seconds to make.
+    # Ask small parts of the suite: creating the whole suite takes seconds.
     there = list(cocoex.Suite(name, "instances: 1", "function_indices: 1").dimensions)
     ids = cocoex.Suite(name, "instances: 1", f"dimensions: {there[0]}").ids()
     numbers = [int(problem_id.split("_")[-3][1:]) for problem_id in ids]  # ..._f001_i01_d0020
@@ -202,7 +204,7 @@ def _popsize(method: str, dimension: int, settings: dict[str, Any]) -> int:
 def _unused(out: str | PathLike[str]) -> Path:
     folder = Path(out).absolute()
     if '"' in str(folder):
-        raise InputError(f'out: expected a path without ", which COCO cannot take, got {folder}')
+        raise InputError(f'out: expected a path without ", which COCO cannot read, got {folder}')
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"out: {folder} exists and is not empty; choose another, or move it away")
+        raise InputError(f"out: expected a missing or empty folder, got {folder}, which is not empty")
     return folder

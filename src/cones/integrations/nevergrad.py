@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import cones
-from cones.integrations.extras import missing
+from cones.extras import require_extra
 from cones.methods import default_popsize
 from cones.problems import Problem
 from cones.progress.stopping import LIMITS
@@ -24,20 +24,21 @@ try:
     from nevergrad.common import errors
     from nevergrad.functions import ExperimentFunction
     from nevergrad.optimization import base
-except ImportError as error:
-    raise missing("nevergrad", "nevergrad", error) from None
+except ImportError:
+    require_extra("nevergrad", "nevergrad", "cones.integrations.nevergrad")
+    raise
 
 __all__ = ["ConfiguredCoNES", "NevergradProblem"]
 
 NOT_FOR_HERE = {
     "rng": "seed parametrization.random_state",
-    "bounds": "the parametrization has them",
-    **dict.fromkeys(LIMITS, "use budget, max_time of minimize, or a callback that stops early"),
+    "bounds": "the parametrization sets them",
+    **dict.fromkeys(LIMITS, "use budget, max_time of minimize, or an early-stopping callback"),
 }
 
 
 class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
-    """What `ConfiguredCoNES` makes: one candidate at a time from a population of CoNES, in any order."""
+    """CoNES one candidate at a time, told in any order. Made by `ConfiguredCoNES`."""
 
     def __init__(
         self,
@@ -50,24 +51,24 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(parametrization, budget=budget, num_workers=num_workers)
-        # A candidate outside of the constraints is told as the worst; otherwise its place would stay open for ever.
+        # Tell a candidate outside the constraints as the worst; otherwise the population would never be complete.
         self._penalize_cheap_violations = True
         self._settings = {} if settings is None else dict(settings)
         for name in self._settings:
             if name in NOT_FOR_HERE:
                 raise errors.NevergradTypeError(f"CoNES takes no argument {name!r}: {NOT_FOR_HERE[name]}")
         self._popsize, self._sigma0 = popsize, sigma0
-        self._make(0)  # what is wrong with the settings is said now
+        self._make(0)  # check the settings now
         self._strategy: Strategy | None = None
-        # Of this iteration: which candidate has a uid, and the losses of candidates.
-        self._places: dict[str, int] = {}
+        # Of this iteration: candidates by uid, and losses by candidate.
+        self._candidates: dict[str, int] = {}
         self._losses: dict[int, float] = {}
 
     def _make(self, seed: int) -> Strategy:
         popsize = self._popsize
         if popsize is None:
             popsize = max(default_popsize(self.dimension), self.num_workers + self.num_workers % 2)
-        # Nevergrad ends the run; the budget is for the radii to plan with.
+        # Nevergrad ends the run; the radii use the budget to plan.
         known = self.budget is not None and self.budget >= popsize
         limits = {"maxfev": self.budget} if known else {"maxiter": math.inf}
         settings = {**limits, **self._settings}
@@ -80,48 +81,48 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
 
     @property
     def strategy(self) -> Strategy:
-        """The strategy behind it, made at the first `ask`, by when the random state is seeded."""
+        """The strategy, created at the first `ask`: users seed the random state before that."""
         if self._strategy is None:
             self._strategy = self._make(int(self._rng.randint(2**31)))
         return self._strategy
 
     def _internal_ask_candidate(self) -> Any:
-        strategy, asked = self.strategy, list(self._places.values())
-        # One that nobody has; or else one that is not told yet, least often asked: it may never come back.
+        strategy, asked = self.strategy, list(self._candidates.values())
+        # The candidate asked least often among those without a loss: a lost one is asked again.
         waiting = [candidate for candidate in range(strategy.popsize) if candidate not in self._losses]
         candidate = min(waiting, key=asked.count)
         child = self.parametrization.spawn_child()
         child.set_standardized_data(np.asarray(strategy.ask()[candidate]))
-        self._places[child.uid] = candidate
+        self._candidates[child.uid] = candidate
         return child
 
     def _internal_tell_candidate(self, candidate: Any, loss: float) -> None:
         strategy = self.strategy
-        place = self._places.get(candidate.uid)
-        if place is None:
-            return  # of an earlier population, or mended by the constraint solver and no candidate of ours any more
-        self._losses.setdefault(place, loss)
+        index = self._candidates.get(candidate.uid)
+        if index is None:
+            return  # of an earlier population, or changed by the constraint solver
+        self._losses.setdefault(index, loss)
         if len(self._losses) == strategy.popsize:
             strategy.tell(strategy.ask(), [self._losses[k] for k in range(strategy.popsize)])
-            self._places, self._losses = {}, {}
+            self._candidates, self._losses = {}, {}
 
     def _internal_tell_not_asked(self, candidate: Any, loss: float) -> None:
-        raise errors.TellNotAskedNotSupportedError("CoNES learns from the candidates that it asked for, and no others")
+        raise errors.TellNotAskedNotSupportedError("CoNES accepts only candidates from its own ask")
 
     def _internal_provide_recommendation(self) -> Vector | None:
-        """The mean of the belief where losses are noisy; nevergrad's choice, the best candidate, elsewhere."""
+        """The mean of the belief for noisy losses; nevergrad's default, the best candidate, otherwise."""
         if self._strategy is None or self.parametrization.function.deterministic:
             return None
         return self._strategy.state.belief.mean
 
 
 class ConfiguredCoNES(base.ConfiguredOptimizer):  # type: ignore[misc]
-    """CoNES as an optimizer of nevergrad, with settings.
+    """CoNES with settings as a nevergrad optimizer.
 
     Args:
-        popsize: candidates per iteration; by default those of `cones.CoNES`, and at least the number of workers.
-        sigma0: initial standard deviation in nevergrad's standardised space, where its prior has 1.
-        **settings: of `cones.CoNES`: radius, belief, shaping, optimizer and others.
+        popsize: candidates per iteration; by default that of `cones.CoNES`, and at least the number of workers.
+        sigma0: initial standard deviation in nevergrad's standardised space, whose prior has deviation 1.
+        **settings: of `cones.CoNES`, such as radius, belief, shaping, optimizer.
 
     Example:
         >>> import nevergrad as ng
@@ -139,9 +140,9 @@ class ConfiguredCoNES(base.ConfiguredOptimizer):  # type: ignore[misc]
 
 
 class NevergradProblem(Problem):
-    """A function of nevergrad as a problem of cones, in nevergrad's standardised space.
+    """A nevergrad function as a problem, in nevergrad's standardised space.
 
-    Its optimum is not known to nevergrad, nor to this: `best` is NaN, and `optimum` is a vector of NaN.
+    Nevergrad does not know the optimum: `best` is NaN, and `optimum` is a vector of NaN.
 
     Args:
         function: an `ExperimentFunction`, such as an `ArtificialFunction`, with one objective.

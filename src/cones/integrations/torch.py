@@ -1,4 +1,4 @@
-"""PyTorch: the parameters of a module as a vector, and a module trained without its gradients."""
+"""PyTorch: the parameters of a module as a vector, and training a module without gradients."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from cones.integrations.extras import missing
+from cones.extras import require_extra
 from cones.run.minimize import minimize
 from cones.types import Matrix, Vector
 
 try:
     import torch
-except ImportError as error:
-    raise missing("torch", "torch", error) from None
+except ImportError:
+    require_extra("torch", "torch", "cones.integrations.torch")
+    raise
 
 __all__ = ["minimize_module", "parameters_from_vector", "parameters_to_vector"]
 
-# Arguments of `minimize` that have no meaning here, and why.
+# Arguments of `minimize` that are refused, and the reason.
 NOT_FOR_HERE = {
     "args": "bind them in loss",
     "vectorized": "use vmap=True",
-    "workers": "a population is evaluated on the device of the module",
-    "timeout": "a population is evaluated in this process",
-    "retries": "a population is evaluated in this process",
-    "checkpoint": "the order of batches cannot be kept; keep module.state_dict() from the callback",
+    "workers": "the module's device evaluates a population",
+    "timeout": "this process evaluates a population",
+    "retries": "this process evaluates a population",
+    "checkpoint": "the order of batches cannot be stored; save module.state_dict() in the callback",
 }
 
 
 def parameters_to_vector(module: torch.nn.Module) -> Vector:
     """The trainable parameters of a module as one vector of float64, in the order of `module.parameters()`.
 
-    Parameters with `requires_grad=False` and buffers are not in it; shared ones are in it once.
+    It leaves out buffers and parameters with `requires_grad=False`. It contains a shared parameter once.
 
     Example:
         >>> parameters_to_vector(torch.nn.Linear(3, 2)).shape
@@ -46,7 +47,7 @@ def parameters_to_vector(module: torch.nn.Module) -> Vector:
 
 
 def parameters_from_vector(module: torch.nn.Module, vector: ArrayLike) -> None:
-    """Put a vector back into the trainable parameters of a module, each in its own shape, dtype and device.
+    """Copy a vector into the trainable parameters of a module, each with its own shape, dtype and device.
 
     Example:
         >>> layer = torch.nn.Linear(1, 1)
@@ -73,25 +74,24 @@ def minimize_module(
     callback: Callable[..., Any] | None = None,
     **settings: Any,
 ) -> OptimizeResult:
-    """Train a module without its gradients: the loss may be anything, rewards and counts included.
+    """Train a module without gradients. The loss need not be differentiable.
 
-    All candidates of an iteration see the same batch, so that they can be compared; the next iteration sees the next.
-    Every candidate starts from the same buffers (running means and the like), which are put back in the end. Whether
-    modules are in training mode is up to you: dropout is noise, `module.eval()` switches it off.
+    All candidates of an iteration see the same batch; the next iteration sees the next batch. Every candidate starts
+    with the same buffers (such as running means), which are restored in the end. Training mode stays as you set it:
+    dropout adds noise, and `module.eval()` switches it off.
 
     Args:
-        module: its trainable parameters are the vector that is searched. In the end they are `result.mean`, the mean of
-            the belief: the best single candidate was the best on its own batch only.
+        module: the search is over its trainable parameters. They end at `result.mean`, the mean of the belief: the best
+            candidate was best on its own batch only.
         loss: `loss(module, batch)`, a number or a tensor with one element; `loss(module)` without batches.
-        batches: an iterable of batches, begun again when it ends, such as a `DataLoader`.
-        vmap: evaluate the population at once by `torch.func.vmap`, if everything in `loss` can be vectorised (tensors
-            in, tensor out; no `.item()`). Several times faster for small modules, whose time goes into calls;
-            not for large ones.
+        batches: an iterable of batches, such as a `DataLoader`. It starts again when it ends.
+        vmap: evaluate the whole population by `torch.func.vmap`. The loss must be vectorisable (tensors in, tensor out;
+            no `.item()`). This is several times faster for small modules, and not for large ones.
         callback: as for `cones.minimize`.
-        **settings: as for `cones.minimize`: sigma0, popsize, maxiter, maxtime, rng, method, disp and the others.
+        **settings: as for `cones.minimize`, such as sigma0, popsize, maxiter, maxtime, rng, method, disp.
 
     Returns:
-        The result of `cones.minimize`. After an exception the parameters are what they were before.
+        The result of `cones.minimize`. An exception leaves the parameters as they were.
 
     Example:
         >>> x = torch.linspace(-1.0, 1.0, 20).reshape(-1, 1)
@@ -116,7 +116,7 @@ def minimize_module(
 
 
 class _Population:
-    """The losses of rows of parameters, all on the batch of the iteration."""
+    """The losses of rows of parameters on the batch of the iteration."""
 
     def __init__(
         self, module: torch.nn.Module, loss: Callable[..., Any], batches: Iterable[Any] | None, at_once: bool
@@ -133,13 +133,13 @@ class _Population:
             return self._losses(X)
 
     def before(self, callback: Callable[..., Any] | None) -> Callable[..., Any]:
-        """The callback after each iteration, preceded by the step to the next batch."""
+        """A callback that advances to the next batch and then calls `callback`."""
         if callback is None:
             return lambda intermediate_result: self._next_batch()
         if not callable(callback):
             raise TypeError(f"callback: expected a callable, got {type(callback).__name__}")
 
-        @functools.wraps(callback)  # also its signature, which says in which form it wants to be called
+        @functools.wraps(callback)  # also its signature, which tells `minimize` how to call it
         def follow(*args: Any, **kwargs: Any) -> None:
             self._next_batch()
             callback(*args, **kwargs)
@@ -157,10 +157,10 @@ class _Population:
             try:
                 losses[index] = _number(self._loss(self._module, *self._batch))
             finally:
-                self._put_buffers_back()
+                self._restore_buffers()
         return losses
 
-    def _put_buffers_back(self) -> None:
+    def _restore_buffers(self) -> None:
         for buffer, kept in self._buffers:
             buffer.copy_(kept)
 
@@ -178,14 +178,14 @@ class _Population:
         try:
             losses = run(stacked)
         finally:
-            self._put_buffers_back()
+            self._restore_buffers()
         if losses.numel() != len(X):
             raise ValueError(f"loss: expected one number per candidate, got shape {tuple(losses.shape[1:])}")
         return np.asarray(losses.reshape(-1).cpu().double().numpy())
 
 
 class _Bound(torch.nn.Module):  # type: ignore[misc]
-    """A loss as a module, so that its parameters can be given from outside."""
+    """A loss as a module, so that `functional_call` can replace its parameters."""
 
     def __init__(self, module: torch.nn.Module, loss: Callable[..., Any]) -> None:
         super().__init__()
@@ -200,12 +200,12 @@ def _trainable(module: torch.nn.Module) -> dict[str, Any]:
         raise TypeError(f"module: expected a torch.nn.Module, got {type(module).__name__}")
     parameters = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
     if not parameters:
-        raise ValueError("module: expected parameters with requires_grad=True, and there are none")
+        raise ValueError("module: expected parameters with requires_grad=True, got none")
     for name, parameter in parameters.items():
         if isinstance(parameter, torch.nn.parameter.UninitializedParameter):
-            raise ValueError(f"module: {name} has no shape yet; run the module once on a batch first")
+            raise ValueError(f"module: {name} is not initialised; run the module on a batch first")
         if not parameter.is_floating_point():
-            raise TypeError(f"module: expected real parameters, and {name} is {parameter.dtype}")
+            raise TypeError(f"module: expected real parameters, but {name} is {parameter.dtype}")
     return parameters
 
 
@@ -217,7 +217,7 @@ def _pieces(parameters: dict[str, Any], flat: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _without_end(batches: Iterable[Any]) -> Iterator[tuple[Any]]:
-    """Batches, each as the arguments after the module, begun again when they end."""
+    """Batches as tuples of arguments, starting again when they end."""
     while True:
         empty = True
         for batch in batches:
@@ -225,7 +225,7 @@ def _without_end(batches: Iterable[Any]) -> Iterator[tuple[Any]]:
             yield (batch,)
         if empty:
             raise ValueError(
-                "batches: expected at least one, of an iterable that can be begun again, such as a list or a DataLoader"
+                "batches: expected an iterable with at least one batch that can start again, such as a DataLoader"
             )
 
 

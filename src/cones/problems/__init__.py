@@ -1,4 +1,4 @@
-"""Test problems that know their optimum."""
+"""Test problems with known optima."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def problem_from(
     noise: float | None = None,
     relative_noise: float | None = None,
 ) -> Problem:
-    """A problem by name, shifted, rotated (by a seed) and noisy as asked.
+    """A problem by name, optionally shifted, rotated (`rotation` is a seed) and noisy.
 
     Example:
         >>> problem_from("sphere", 2, shift=3.0)([3.0, 3.0])

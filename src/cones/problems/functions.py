@@ -1,4 +1,4 @@
-"""Test functions. The first four are those of the paper, exactly as its appendix B defines them."""
+"""Test functions. The first four are those of the paper, as its appendix B defines them."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Griewank(Problem):
 
 
 class Schwefel(Problem):
-    """418.98... n - sum(x sin(sqrt(|x|))), continued quadratically outside of [-500, 500]"""
+    """418.98... n - sum(x sin(sqrt(|x|))), continued quadratically outside [-500, 500]"""
 
     name, domain = "schwefel", (-500.0, 500.0)
     peak, height = 420.968746359982, 418.9828872724338

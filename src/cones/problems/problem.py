@@ -1,4 +1,4 @@
-"""The interface of a test problem: a loss that knows its name, its dimension and its optimum."""
+"""The interface of a test problem: a loss with a name, a dimension and a known optimum."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Problem"]
 
 
 class Problem(ABC):
-    """A loss to be minimised, called with one candidate (n,) or with many, one per row (k, n).
+    """A loss to minimise. Call it with one candidate, shape (n,), or several, shape (k, n).
 
     Attributes:
-        name: as the command line and experiment files spell it.
+        name: used by the command line and experiment files.
         dim: n.
         optimum: a global minimiser, shape (n,).
-        best: the loss there (without noise).
-        least_dim: the least n for which it is a function at all.
-        domain: (low, high), the range in which the literature starts and searches.
+        best: the loss at the optimum, without noise.
+        least_dim: the smallest n for which the problem is defined.
+        domain: (low, high), the search range used in the literature.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Wrappers that move, turn or blur a problem; they can be put around each other."""
+"""Wrappers that shift, rotate or add noise to a problem. They can be nested."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import hashlib
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.checks import check_integer, check_positive, check_vector
+from cones.checks import check_positive, check_vector
 from cones.problems.problem import Problem
+from cones.sampling import Rng, seed_from
 from cones.types import Matrix, Vector
 
 __all__ = ["Noisy", "Rotated", "Shifted"]
 
 
 class _Wrapper(Problem):
-    def __init__(self, problem: Problem, word: str) -> None:
+    def __init__(self, problem: Problem, suffix: str) -> None:
         super().__init__(problem.dim)
         self.problem = problem
-        self.name = f"{problem.name}{word}"
+        self.name = f"{problem.name}{suffix}"
         self.best = problem.best
         self.domain = problem.domain
 
@@ -45,11 +46,11 @@ class Shifted(_Wrapper):
 
 
 class Rotated(_Wrapper):
-    """problem(Q x) with a random orthogonal matrix Q (Haar measure) from a seed. O(n^2) memory."""
+    """problem(Q x) with a random orthogonal matrix Q (Haar measure). O(n^2) memory."""
 
-    def __init__(self, problem: Problem, seed: int = 0) -> None:
+    def __init__(self, problem: Problem, rng: Rng = 0) -> None:
         super().__init__(problem, " rotated")
-        normals = np.random.default_rng(check_integer("seed", seed, 0)).standard_normal((self.dim, self.dim))
+        normals = np.random.default_rng(seed_from(rng)).standard_normal((self.dim, self.dim))
         basis, triangle = np.linalg.qr(normals)
         self.rotation = basis * np.sign(np.diag(triangle))
 
@@ -62,16 +63,16 @@ class Rotated(_Wrapper):
 
 
 class Noisy(_Wrapper):
-    """problem(x) plus normal noise of a standard deviation; `relative` to that of the losses it is called with.
+    """problem(x) plus normal noise of a standard deviation, if `relative` in units of that of the losses of a call.
 
-    The noise is a function of the seed and of the candidate's bits: a run can be repeated, resumed and
-    spread over machines, and still meets other noise at every candidate.
+    The noise is a function of the seed and of the candidate's bits: it differs between candidates, and it is the same
+    in a run that is repeated, resumed or distributed.
     """
 
-    def __init__(self, problem: Problem, deviation: float, seed: int = 0, relative: bool = False) -> None:
+    def __init__(self, problem: Problem, deviation: float, rng: Rng = 0, relative: bool = False) -> None:
         super().__init__(problem, f" noisy {deviation:g}{' relative' if relative else ''}")
         self.deviation = check_positive("deviation", deviation)
-        self.seed = check_integer("seed", seed, 0)
+        self.seed = seed_from(rng)
         self.relative = relative
 
     @property

@@ -1,4 +1,4 @@
-"""CoNES as a sampler of Optuna."""
+"""CoNES as an Optuna sampler."""
 
 from __future__ import annotations
 
@@ -11,55 +11,51 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, distribution_to_json
+from optuna.samplers import BaseSampler
+from optuna.search_space import IntersectionSearchSpace
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
 
 import cones
 from cones.checks import check_integer, check_positive
-from cones.integrations.extras import missing
-from cones.integrations.optuna.lineage import PLACE, Lineage, Member, Place, lineage, same
 from cones.integrations.optuna.space import EDGE, WIDTH, Coordinates
+from cones.integrations.optuna.study_replay import POSITION, Member, Position, StudyReplay, same
 from cones.methods import default_popsize
 from cones.progress.stopping import LIMITS
+from cones.sampling import Rng, seed_from
 from cones.strategy import Strategy
-
-try:
-    import optuna
-    from optuna.distributions import BaseDistribution, distribution_to_json
-    from optuna.samplers import BaseSampler
-    from optuna.search_space import IntersectionSearchSpace
-    from optuna.study import Study, StudyDirection
-    from optuna.trial import FrozenTrial, TrialState
-except ImportError as error:
-    raise missing("optuna", "optuna", error) from None
 
 __all__ = ["CoNESSampler"]
 
 NOT_FOR_HERE = {
-    "rng": "use seed",
-    "bounds": "the search space has them",
-    "restarts": "a study's trials are one population after another, all of one size",
+    "seed": "use rng",
+    "bounds": "the search space sets them",
+    "restarts": "all populations of a study have the same size",
     **dict.fromkeys(LIMITS, "use n_trials or timeout of study.optimize, or study.stop() in a callback"),
 }
 
 
 class CoNESSampler(BaseSampler):  # type: ignore[misc]
-    """A sampler of Optuna by convex natural evolution strategies, for studies of hundreds of trials or more.
+    """An Optuna sampler by convex natural evolution strategies, for studies of hundreds of trials or more.
 
-    Floats, integers (both also on a logarithmic scale, or in steps) and categorical parameters are sampled together.
-    As with Optuna's own relative samplers, that needs one finished trial, from which the parameters are known;
-    parameters that not all trials have are sampled by `independent_sampler`, with a warning.
+    It samples float, integer and categorical parameters together, also on a logarithmic scale or in steps. Like
+    Optuna's other relative samplers it learns the parameters from the first finished trial. `independent_sampler`
+    samples parameters that not all trials have, with a warning.
 
-    All state is in the study: with a storage, a new process with the same settings goes on where the last one ended,
-    and several processes work on the same population. A trial that fails or is pruned counts as the worst of its
-    population.
+    The study stores all state. With a storage, a new process with the same settings continues the run, and several
+    processes share a population. A trial that fails or is pruned ranks worst in its population.
 
     Args:
-        x0: values of parameters to start from, by name; the middle of their ranges by default.
+        x0: initial values of parameters, by name; the middle of their ranges by default.
         sigma0: initial standard deviation, as a share of the width of each range.
-        seed: makes a study repeatable, as far as trials run one after the other.
-        popsize: trials per iteration; by default those of `cones.CoNES` for as many coordinates.
-        independent_sampler: for parameters outside of the common search space; `RandomSampler` by default.
-        warn_independent_sampling: whether to say so.
-        **settings: of `cones.CoNES`: radius, belief, shaping, optimizer and others.
+        rng: seed, `numpy.random.Generator`, `SeedSequence` or None. A seed makes a study repeatable if its trials run
+            one after the other.
+        popsize: trials per iteration; by default that of `cones.CoNES` for as many coordinates.
+        independent_sampler: samples parameters outside the common search space; `RandomSampler` by default.
+        warn_independent_sampling: warn when it is used.
+        **settings: of `cones.CoNES`, such as radius, belief, shaping, optimizer.
 
     Example:
         >>> import optuna
@@ -68,7 +64,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         ...     x = trial.suggest_float("x", -5.0, 5.0)
         ...     kind = trial.suggest_categorical("kind", ["bad", "good"])
         ...     return (x - 2.0) ** 2 + (kind == "bad")
-        >>> study = optuna.create_study(sampler=CoNESSampler(seed=0))
+        >>> study = optuna.create_study(sampler=CoNESSampler(rng=0))
         >>> study.optimize(objective, n_trials=200)
         >>> study.best_params["kind"], study.best_value < 0.01
         ('good', True)
@@ -79,7 +75,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         x0: Mapping[str, Any] | None = None,
         sigma0: float = 0.25,
         *,
-        seed: int | None = None,
+        rng: Rng = None,
         popsize: int | None = None,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
@@ -92,11 +88,9 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         self._sigma0 = check_positive("sigma0", sigma0)
         self._popsize = None if popsize is None else check_integer("popsize", popsize, 2)
         self._settings = settings
-        self._strategy(2, 0)  # what is wrong with the settings is said here, not in the second trial
-        self._seed = (
-            int(np.random.default_rng(seed).integers(2**31)) if seed is None else check_integer("seed", seed, 0)
-        )
-        self._independent = independent_sampler or optuna.samplers.RandomSampler(seed=seed)
+        self._strategy(2, 0)  # check the settings now, not in the second trial
+        self._seed = seed_from(rng)
+        self._independent = independent_sampler or optuna.samplers.RandomSampler(seed=self._seed % 2**32)
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
         self._space = IntersectionSearchSpace()
@@ -104,14 +98,14 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         self._run: _Run | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lock": None, "_run": None}  # the study has the state of the run
+        return {**self.__dict__, "_lock": None, "_run": None}  # the study stores the state of the run
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
     def reseed_rng(self) -> None:
-        self._independent.reseed_rng()  # candidates are told apart by their place, not by a seed
+        self._independent.reseed_rng()  # candidates do not depend on a generator
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         if len(study.directions) > 1:
@@ -136,12 +130,12 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
             coordinates = Coordinates(search_space)
             run = self._run_on(search_space, coordinates)
             state = run.follow(_members(study, run.name), self._seed)
-            if "fixed_params" in trial.system_attrs:  # enqueued, and no candidate therefore
+            if "fixed_params" in trial.system_attrs:  # enqueued: no candidate of ours
                 return coordinates.params(run.strategy.result.mean)
             candidate = state.next_candidate(run.strategy.popsize, trial.number)
             parents = tuple(member.number for member in state.told[-1]) if state.told else ()
-            place = Place(run.name, state.seed, len(state.told), candidate, parents)
-            study._storage.set_trial_system_attr(trial._trial_id, PLACE, place.attribute())
+            position = Position(run.name, state.seed, len(state.told), candidate, parents)
+            study._storage.set_trial_system_attr(trial._trial_id, POSITION, position.attribute())
             return coordinates.params(np.asarray(run.strategy.ask()[candidate]))
 
     def sample_independent(
@@ -157,7 +151,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def _run_on(self, space: Mapping[str, BaseDistribution], coordinates: Coordinates) -> _Run:
-        """The run on a search space; another one begins anew."""
+        """The run on a search space. Another search space starts another run."""
         parts = {
             "version": cones.__version__,
             "space": {name: distribution_to_json(distribution) for name, distribution in space.items()},
@@ -179,7 +173,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
             bounds=[(-EDGE, EDGE)] * dim,
             popsize=self._popsize or default_popsize(dim),
             rng=seed,
-            maxiter=math.inf,  # Optuna ends the study, and does not say when
+            maxiter=math.inf,  # Optuna ends the study
             **self._settings,
         )
 
@@ -197,9 +191,9 @@ class _Run:
         self.strategy: Strategy = self._make(seed)
         self._told: list[tuple[Member, ...]] = []
 
-    def follow(self, members: list[Member], seed: int) -> Lineage:
-        """Bring the strategy to where the study is: by what is new, or from its start if it went another way."""
-        state = lineage(members, self.strategy.popsize, seed)
+    def follow(self, members: list[Member], seed: int) -> StudyReplay:
+        """Tell the strategy the new populations of the study, or all of them if the study went another way."""
+        state = StudyReplay.of(members, self.strategy.popsize, seed)
         known = len(self._told)
         if state.seed != self._seed or known > len(state.told) or not all(map(same, self._told, state.told)):
             self._begin(state.seed)
@@ -214,14 +208,14 @@ def _members(study: Study, name: str) -> list[Member]:
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     members = []
     for trial in study.get_trials(deepcopy=False):
-        attribute = trial.system_attrs.get(PLACE)
+        attribute = trial.system_attrs.get(POSITION)
         if attribute is not None and attribute["run"] == name:
             loss = None
             if trial.state == TrialState.COMPLETE:
                 loss = sign * trial.value
             elif trial.state.is_finished():
                 loss = math.nan
-            members.append(Member(trial.number, Place.of(attribute), loss))
+            members.append(Member(trial.number, Position.of(attribute), loss))
     return members
 
 

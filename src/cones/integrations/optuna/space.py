@@ -1,9 +1,9 @@
-"""A search space of Optuna as coordinates, each of them between -2 and 2.
+"""An Optuna search space as coordinates between -2 and 2.
 
     float, int      one coordinate along the range, or along its logarithm; steps are cells of equal width on it
-    categorical     one coordinate per choice; the largest of them decides
+    categorical     one coordinate per choice; the largest coordinate decides
 
-A normal belief of deviation 1 around the middle covers the ranges, and begins with all choices alike.
+A normal belief of deviation 1 around the middle covers the ranges and makes all choices equally likely.
 """
 
 from __future__ import annotations
@@ -13,14 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
-from cones.integrations.extras import missing
 from cones.types import Vector
-
-try:
-    from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-except ImportError as error:
-    raise missing("optuna", "optuna", error) from None
 
 __all__ = ["EDGE", "WIDTH", "Coordinates"]
 
@@ -45,15 +40,15 @@ class Coordinates:
 
     def params(self, x: Vector) -> dict[str, Any]:
         """The values of all parameters at a point."""
-        params, place = {}, 0
+        params, start = {}, 0
         for name, distribution in self._space.items():
-            piece = x[place : place + _size(distribution)]
+            piece = x[start : start + _size(distribution)]
             params[name] = _value(distribution, piece)
-            place += piece.size
+            start += piece.size
         return params
 
     def point(self, params: Mapping[str, Any]) -> Vector:
-        """A point at which parameters have these values; the middle for those that are not given."""
+        """A point at which parameters have these values; the middle of the range for the others."""
         pieces = []
         for name, distribution in self._space.items():
             piece = np.zeros(_size(distribution))
@@ -78,7 +73,7 @@ def _value(distribution: BaseDistribution, piece: Vector) -> Any:
     if step is not None:
         cells = round((high - low) / step)
         value = low + min(max(round((value - low) / step), 0), cells) * step
-    value = min(max(value, low), high)  # rounding may step over the edge
+    value = min(max(value, low), high)  # rounding may leave the range
     return int(value) if isinstance(distribution, IntDistribution) else float(value)
 
 
@@ -93,7 +88,7 @@ def _coordinates(distribution: BaseDistribution, value: Any) -> Vector:
 
 
 def _ends(distribution: BaseDistribution) -> tuple[float, float]:
-    """Where the coordinate begins and ends: half a cell beyond the outer values of a range in steps."""
+    """The ends of the coordinate: half a step beyond the outer values of a range in steps."""
     half = 0.0 if distribution.step is None else 0.5 * distribution.step
     low, high = distribution.low - half, distribution.high + half
     return (math.log(low), math.log(high)) if distribution.log else (low, high)

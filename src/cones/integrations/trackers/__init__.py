@@ -1,4 +1,4 @@
-"""Runs as others keep and show them: TensorBoard, MLflow, Weights & Biases."""
+"""Trackers: log runs to TensorBoard, MLflow, Weights & Biases."""
 
 from cones.integrations.trackers.mlflow import MLflow
 from cones.integrations.trackers.tensorboard import TensorBoard

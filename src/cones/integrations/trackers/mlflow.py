@@ -6,23 +6,22 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cones.integrations.extras import missing
+from cones.extras import require_extra
 from cones.integrations.trackers.tracker import End, Tracker
 
 __all__ = ["MLflow"]
 
 
 class MLflow(Tracker):
-    """A run of MLflow, by its client: nothing global is changed, and several may be under way at a time.
+    """An MLflow run. It uses MLflow's client and changes no global state, so that several runs can be active.
 
     Args:
-        experiment: its name; made if there is none. MLflow's "Default" if not given.
-        run_name: shown for the run.
-        tracking_uri: where runs are kept, such as "sqlite:///runs.db" or the address of a server; by default what
-            `mlflow.set_tracking_uri` or MLFLOW_TRACKING_URI says.
-        run_id: go on with this run, `mlflow.active_run().info.run_id` for one, instead of beginning one. It is
-            left for you to end.
-        params: settings to show beside the curves, by name.
+        experiment: name of the experiment, created if missing; MLflow's "Default" if not given.
+        run_name: name of the run.
+        tracking_uri: where MLflow stores runs, such as "sqlite:///runs.db" or the address of a server; by default that
+            of `mlflow.set_tracking_uri` or MLFLOW_TRACKING_URI.
+        run_id: continue this run, such as `mlflow.active_run().info.run_id`. The tracker does not end it.
+        params: settings to log, by name.
 
     Attributes:
         run_id: of the run, for `mlflow.get_run`.
@@ -43,14 +42,13 @@ class MLflow(Tracker):
         params: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        try:
-            from mlflow import MlflowClient
-            from mlflow.entities import Metric, Param
-        except ImportError as error:
-            raise missing("mlflow", "mlflow", error) from None
+        require_extra("mlflow", "mlflow", "MLflow")
+        from mlflow import MlflowClient
+        from mlflow.entities import Metric, Param
+
         self._metric = Metric
         self._client = MlflowClient(tracking_uri)
-        self._mine = run_id is None
+        self._owned = run_id is None
         if run_id is None:
             run_id = self._client.create_run(self._experiment_id(experiment), run_name=run_name).info.run_id
         self.run_id: str = run_id
@@ -68,6 +66,6 @@ class MLflow(Tracker):
         self._client.log_batch(self.run_id, [self._metric(name, value, now, step) for name, value in numbers.items()])
 
     def _end(self, how: End) -> None:
-        if self._mine:
+        if self._owned:
             status = {"finished": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}[how]
             self._client.set_terminated(self.run_id, status)

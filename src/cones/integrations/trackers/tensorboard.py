@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike, fspath
 
-from cones.integrations.extras import missing
+from cones.extras import require_extra
 from cones.integrations.trackers.tracker import End, Tracker
 
 __all__ = ["TensorBoard"]
 
 
 class TensorBoard(Tracker):
-    """Curves for TensorBoard, as event files in a folder.
+    """TensorBoard event files in a folder.
 
     Args:
-        folder: one folder per run; `tensorboard --logdir` of a folder above shows several over each other.
+        folder: one folder per run; `tensorboard --logdir` of the parent folder compares runs.
 
     Example:
         >>> import cones, pathlib, tempfile
@@ -28,10 +28,9 @@ class TensorBoard(Tracker):
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         super().__init__()
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError as error:
-            raise missing("tensorboard", "tensorboardX", error) from None
+        require_extra("tensorboardX", "tensorboard", "TensorBoard")
+        from tensorboardX import SummaryWriter
+
         self._writer = SummaryWriter(fspath(folder))
 
     def _log(self, numbers: Mapping[str, float], step: int) -> None:

@@ -1,4 +1,4 @@
-"""The interface of a tracker: a callback that keeps the numbers of every iteration."""
+"""The interface of a tracker: a callback that logs the numbers of every iteration."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ class Tracker(ABC):
         with SomeTracker(...) as tracker:
             cones.minimize(..., callback=tracker)
 
-    It keeps the columns of the history (best, mean_loss, step, spread, kl, ...) over the evaluations so far, and
-    those of a training run (population_reward, mean_reward, ...) over its timesteps. What is not a finite number is
-    left out. Leaving the `with` block ends the run on the other side, as finished or, after an exception, as failed.
+    It logs the columns of the history (best, mean_loss, step, spread, kl, ...) over evaluations, and those of a
+    training run (population_reward, mean_reward, ...) over timesteps. It skips values that are not finite. Leaving the
+    `with` block ends the tracked run: as finished, or as failed after an exception.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[str, float] = {}
-        self._at = -1
+        self._logged: dict[str, float] = {}
+        self._step = -1
 
     def __call__(self, intermediate_result: Any) -> None:
-        """Keep the numbers of an iteration: of an `intermediate_result`, or of a `Training`."""
+        """Log the numbers of an `intermediate_result` or of a `Training`."""
         numbers = _numbers(intermediate_result)
         evaluations = numbers.pop("evaluations", 0.0)
         step = int(numbers.pop("timesteps", evaluations))
-        if step != self._at:
-            self._at, self._kept = step, {}
-        # A training run reports an iteration again once the mean policy is evaluated: keep what is new.
-        new = {name: value for name, value in numbers.items() if name not in self._kept}
+        if step != self._step:
+            self._step, self._logged = step, {}
+        # A training run reports an iteration again after it has evaluated the mean policy: log what is new.
+        new = {name: value for name, value in numbers.items() if name not in self._logged}
         if new:
-            self._kept |= new
+            self._logged |= new
             self._log(new, step)
 
     def __enter__(self) -> Self:
@@ -56,11 +56,11 @@ class Tracker(ABC):
 
     @abstractmethod
     def _log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Keep finite numbers by name at a place on the horizontal axis."""
+        """Log finite numbers by name at a step of the horizontal axis."""
 
     @abstractmethod
     def _end(self, how: End) -> None:
-        """Write what is not yet written, and end the run."""
+        """Flush the log and end the run."""
 
 
 def _numbers(source: Any) -> dict[str, float]:
