@@ -111,9 +111,9 @@ def test_interrupted_tell_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     ("settings", "message"),
     [
         ({"options": {"CMA_nu": 2}}, "options: expected options of PyCMA, got 'CMA_nu'"),
-        ({"options": {"typical_x": [1, 2]}}, "options: 'typical_x' is not taken; it changes what x means"),
-        ({"options": {"bounds": [0, 1]}}, "options: 'bounds' is not taken; use bounds="),
-        ({"options": {"maxiter": 3}}, "options: 'maxiter' is not taken; use the stop criteria"),
+        ({"options": {"typical_x": [1, 2]}}, "options: 'typical_x' is not accepted; it changes the meaning of x"),
+        ({"options": {"bounds": [0, 1]}}, "options: 'bounds' is not accepted; use bounds="),
+        ({"options": {"maxiter": 3}}, "options: 'maxiter' is not accepted; use the stop criteria"),
         ({"options": 3}, "options: expected a mapping"),
         ({"diagonal": "no"}, "diagonal: expected True or False, got 'no'"),
         ({"popsize": 1}, "popsize: expected at least 2, got 1"),

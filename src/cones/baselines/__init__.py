@@ -1,4 +1,4 @@
-"""Methods of others behind the same ask and tell."""
+"""Optimizers of other packages by ask and tell."""
 
 from cones.baselines.cma import CMA, CMAStrategy
 from cones.baselines.sep_cma import SepCMA, SepCMAStrategy

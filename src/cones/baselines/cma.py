@@ -1,4 +1,4 @@
-"""CMA-ES by PyCMA, behind the same ask and tell."""
+"""CMA-ES by PyCMA."""
 
 from __future__ import annotations
 
@@ -9,46 +9,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.baselines.external import Replayed, import_package
+from cones.baselines.external import ExternalOptimizer, import_package
 from cones.beliefs import DiagonalGaussian
-from cones.checks import check_bool, check_integer, check_vector
+from cones.checks import check_bool
 from cones.errors import InputError
-from cones.progress.history import State
-from cones.progress.stopping import check_limits, criteria_from
+from cones.progress.stopping import check_limits
 from cones.sampling import Rng, seed_from
-from cones.space.bounds import box_from, initial_deviations
 from cones.types import Vector
 
 __all__ = ["CMA", "CMAStrategy"]
 
 
-_CHANGES_X = "it changes what x means; transform x in your function"
+_CHANGES_X = "it changes the meaning of x; transform x in your function"
 _ENDS = "use the stop criteria maxfev, maxiter, maxtime, ftarget, xtol, ftol, stagnation"
 NOT_FOR_HERE = {
     "bounds": "use bounds=...",
     "seed": "use rng=...",
     "randn": "use rng=...",
-    "CMA_stds": "use sigma0=..., which may have one number per coordinate",
+    "CMA_stds": "use sigma0=..., one number or one per coordinate",
     **dict.fromkeys(("transformation", "typical_x", "fixed_variables", "scaling_of_variables"), _CHANGES_X),
     **dict.fromkeys(("maxiter", "maxfevals", "timeout", "ftarget", "tolfun", "tolx", "tolstagnation"), _ENDS),
 }
 
 
-class CMAStrategy(Replayed):
+class CMAStrategy(ExternalOptimizer):
     """PyCMA by ask and tell. Made by `cones.CMA`."""
 
-    def _made(self) -> Any:
+    def _new_engine(self) -> Any:
         cma = import_package("cma", "CMA")
         generator = np.random.Generator(np.random.SFC64(self.seed))
         quiet = {
             "verbose": -9,
             "verb_log": 0,
-            "seed": np.nan,  # leave NumPy's global generator alone
+            "seed": np.nan,  # do not seed NumPy's global generator
             "randn": lambda *shape: generator.standard_normal(shape),
             "CMA_stds": self.start.standard_deviations(),
         }
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on large dimensions
+            warnings.simplefilter("ignore")  # PyCMA warns in high dimensions
             return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options})
 
     def _ask(self, engine: Any) -> Any:
@@ -75,13 +73,12 @@ def CMA(
     """CMA-ES (Hansen) by the package `cma`, with its defaults. Needs `pip install 'cones[cma]'`.
 
     Args:
-        x0: where to start, shape (n,).
+        x0: initial mean, shape (n,).
         sigma0, bounds, rng: as for `cones.CoNES`.
-        popsize: PyCMA's 4 + 3 log(n) by default.
-        diagonal: a diagonal covariance throughout (PyCMA's `CMA_diagonal`).
-        options: further options of PyCMA's algorithm by name, such as {"CMA_mu": 10}. Those that change x
-            or end a run are not taken.
-        **limits: the stop criteria of `cones.methods.Settings`; PyCMA's own are not used.
+        popsize: candidates per iteration, 4 + 3 log(n) by default.
+        diagonal: learn a diagonal covariance (PyCMA's `CMA_diagonal`).
+        options: further options of PyCMA by name, such as {"CMA_mu": 10}, except those that change x or end a run.
+        **limits: the stop criteria of `cones.methods.Settings`, instead of PyCMA's.
 
     Example:
         >>> import cones
@@ -90,9 +87,6 @@ def CMA(
     """
     check_limits("CMA", limits, ("sigma0", "popsize", "diagonal", "options", "bounds", "rng"))
     cma = import_package("cma", "CMA")
-    mean = check_vector("x0", x0)
-    box = box_from(bounds, mean)
-    deviations = initial_deviations(mean.size, sigma0, box)
     if options is not None and not isinstance(options, Mapping):
         raise InputError(f"options: expected a mapping of options of PyCMA, got {options!r}")
     known = {name: getattr(value, "item", lambda value=value: value)() for name, value in (options or {}).items()}
@@ -100,19 +94,8 @@ def CMA(
         if name not in cma.CMAOptions.defaults():
             raise InputError(f"options: expected options of PyCMA, got {name!r}")
         if name in NOT_FOR_HERE:
-            raise InputError(f"options: {name!r} is not taken; {NOT_FOR_HERE[name]}")
-    if popsize is None:
-        popsize = known.get("popsize", 4 + int(3 * np.log(mean.size)))
-    known["popsize"] = check_integer("popsize", popsize, 2)
+            raise InputError(f"options: {name!r} is not accepted; {NOT_FOR_HERE[name]}")
     if check_bool("diagonal", diagonal):
         known["CMA_diagonal"] = True
-    start = DiagonalGaussian(mean, deviations**2)
-    return CMAStrategy(
-        method="CMA",
-        state=State(start, popsize=known["popsize"]),
-        box=box,
-        criteria=criteria_from(mean.size, known["popsize"], limits),
-        start=start,
-        options=known,
-        seed=seed_from(rng),
-    )
+    popsize = known.get("popsize") if popsize is None else popsize
+    return CMAStrategy.begin("CMA", x0, sigma0, bounds, popsize, 2, known, seed_from(rng), limits)

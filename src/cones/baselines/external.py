@@ -1,33 +1,36 @@
-"""Optimizers of other packages behind the same ask and tell.
+"""Optimizers of other packages by ask and tell.
 
-They can save themselves only as pickles, which a checkpoint must not hold. A checkpoint therefore keeps the losses
-that were told, and the first `ask` after a restart replays them: exact, and without evaluating anything again.
+They can save themselves only as pickles, which a checkpoint must not contain. A checkpoint therefore stores the losses
+told so far. The first `ask` after loading replays them: the replay is exact and evaluates nothing.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cones.beliefs import DiagonalGaussian
-from cones.errors import MissingExtraError
+from cones.checks import check_integer, check_vector
 from cones.estimators.shaping import centred_ranks
+from cones.extras import require_extra
+from cones.progress.history import State
+from cones.progress.stopping import criteria_from
+from cones.space.bounds import box_from, initial_deviations
 from cones.strategy import Move, Strategy
 from cones.types import Matrix, Vector
 
-__all__ = ["Replayed", "import_package"]
+__all__ = ["ExternalOptimizer", "import_package"]
 
 
-class Replayed(Strategy):
-    """Another package's optimizer, its `engine`.
+class ExternalOptimizer(Strategy):
+    """The optimizer of another package, the `engine`.
 
-    The belief of its state is the engine's mean with the standard deviations of the coordinates; correlations stay
-    inside the engine.
+    The belief has the engine's mean and standard deviations of the coordinates. Correlations stay in the engine.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = (*Strategy.PARTS, "start", "options", "seed", "told")
@@ -48,16 +51,44 @@ class Replayed(Strategy):
         self._engine: Any = None
         self._solutions: Any = None
 
+    @classmethod
+    def begin(
+        cls,
+        method: str,
+        x0: ArrayLike,
+        sigma0: ArrayLike | None,
+        bounds: Any,
+        popsize: int | None,
+        least_popsize: int,
+        options: dict[str, Any],
+        seed: int,
+        limits: dict[str, Any],
+    ) -> Self:
+        """The optimizer before its first iteration; `popsize` is 4 + 3 log(n) by default."""
+        mean = check_vector("x0", x0)
+        box = box_from(bounds, mean)
+        start = DiagonalGaussian(mean, initial_deviations(mean.size, sigma0, box) ** 2)
+        size = 4 + int(3 * np.log(mean.size)) if popsize is None else check_integer("popsize", popsize, least_popsize)
+        return cls(
+            method=method,
+            state=State(start, popsize=size),
+            box=box,
+            criteria=criteria_from(mean.size, size, limits),
+            start=start,
+            options={**options, "popsize": size},
+            seed=seed,
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_engine": None, "_solutions": None}
 
     @abstractmethod
-    def _made(self) -> Any:
-        """A new engine."""
+    def _new_engine(self) -> Any:
+        """An engine before its first iteration."""
 
     @abstractmethod
     def _ask(self, engine: Any) -> Any:
-        """The engine's candidates, in its own form."""
+        """The engine's candidates in its own format."""
 
     @abstractmethod
     def _tell(self, engine: Any, solutions: Any, losses: Vector) -> None: ...
@@ -72,9 +103,9 @@ class Replayed(Strategy):
 
     @property
     def engine(self) -> Any:
-        """The other package's object, after what was told so far."""
+        """The other package's object after all iterations so far."""
         if self._engine is None:
-            engine = self._made()
+            engine = self._new_engine()
             for losses in self._told_losses[: self.state.iteration]:
                 solutions = self._ask(engine)
                 if not np.isnan(losses).all():
@@ -89,13 +120,13 @@ class Replayed(Strategy):
 
     def _move(self, losses: Vector) -> Move:
         if self._engine is None:
-            self._solutions = self._ask(self.engine)  # after a replay: the candidates that were handed out
-        engine, self._engine = self._engine, None  # if this is interrupted, it is replayed
+            self._solutions = self._ask(self.engine)  # after a replay: the same candidates
+        engine, self._engine = self._engine, None  # replayed if `tell` is interrupted
         self._told_losses = [*self._told_losses[: self.state.iteration], losses]
         if np.isnan(losses).all():
             self._engine = engine
             return self._unmoved()
-        # Only the order of losses counts; as ranks, NaN and infinity do no harm.
+        # The engine needs only the order of losses, and ranks have no NaN and no infinity.
         self._tell(engine, self._solutions, centred_ranks(losses))
         before, belief = self.state.belief.mean, self._belief(engine)
         self._engine = engine
@@ -103,11 +134,8 @@ class Replayed(Strategy):
 
 
 def import_package(name: str, method: str) -> Any:
-    """The package that a method needs."""
-    if importlib.util.find_spec(name) is None:
-        raise MissingExtraError(
-            f"method: {method} needs the package {name}, which is not installed; run: pip install 'cones[cma]'"
-        )
+    """Import the package of a method."""
+    require_extra(name, "cma", f"method: {method}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without matplotlib PyCMA says so
+        warnings.simplefilter("ignore")  # PyCMA warns if matplotlib is missing
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Separable CMA-ES by the package `cmaes`, behind the same ask and tell."""
+"""Separable CMA-ES by the package `cmaes`."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.baselines.external import Replayed, import_package
+from cones.baselines.external import ExternalOptimizer, import_package
 from cones.beliefs import DiagonalGaussian
-from cones.checks import check_integer, check_vector
 from cones.errors import InputError
-from cones.progress.history import State
-from cones.progress.stopping import check_limits, criteria_from
+from cones.progress.stopping import check_limits
 from cones.sampling import Rng, seed_from
-from cones.space.bounds import box_from, initial_deviations
 from cones.types import Vector
 
 __all__ = ["SepCMA", "SepCMAStrategy"]
 
-# Beyond this, the package's checks of what it is told fail.
+# The package refuses larger numbers.
 LARGEST = 1e30
 
 
-class SepCMAStrategy(Replayed):
+class SepCMAStrategy(ExternalOptimizer):
     """`cmaes.SepCMA` by ask and tell. Made by `cones.SepCMA`.
 
-    Its one initial spread is 1; candidates are stretched by the deviations of the start.
+    The engine starts at 0 with deviation 1; candidates are scaled by the initial deviations.
     """
 
-    def _made(self) -> Any:
+    def _new_engine(self) -> Any:
         cmaes = import_package("cmaes", "SepCMA")
         return cmaes.SepCMA(np.zeros(self.start.dim), 1.0, seed=self.seed, population_size=self.options["popsize"])
 
@@ -41,10 +38,10 @@ class SepCMAStrategy(Replayed):
         engine.tell(list(zip(asked, losses, strict=True)))
 
     def _belief(self, engine: Any) -> DiagonalGaussian:
-        deviation = engine._sigma * np.sqrt(np.maximum(engine._C, 1e-300))  # the package shows neither
+        deviation = engine._sigma * np.sqrt(np.maximum(engine._C, 1e-300))  # private in the package
         mean = self.start.mean + self.start.deviation * engine.mean
         if not max(deviation.max(), np.abs(engine.mean).max()) < LARGEST:
-            return DiagonalGaussian.from_deviation(mean, np.full_like(mean, np.inf))  # has diverged
+            return DiagonalGaussian.from_deviation(mean, np.full_like(mean, np.inf))  # diverged
         return DiagonalGaussian(mean, np.square(deviation * self.start.deviation))
 
 
@@ -61,7 +58,7 @@ def SepCMA(
 
     Args:
         x0, sigma0, bounds, rng: as for `cones.CMA`.
-        popsize: the package's 4 + 3 log(n) by default.
+        popsize: candidates per iteration, 4 + 3 log(n) by default.
         **limits: the stop criteria of `cones.methods.Settings`.
 
     Example:
@@ -71,18 +68,7 @@ def SepCMA(
     """
     check_limits("SepCMA", limits, ("sigma0", "popsize", "bounds", "rng"))
     import_package("cmaes", "SepCMA")
-    mean = check_vector("x0", x0)
-    if mean.size < 2:
-        raise InputError("x0: expected at least two coordinates for SepCMA, got one")
-    box = box_from(bounds, mean)
-    start = DiagonalGaussian(mean, initial_deviations(mean.size, sigma0, box) ** 2)
-    size = check_integer("popsize", 4 + int(3 * np.log(mean.size)) if popsize is None else popsize, 4)
-    return SepCMAStrategy(
-        method="SepCMA",
-        state=State(start, popsize=size),
-        box=box,
-        criteria=criteria_from(mean.size, size, limits),
-        start=start,
-        options={"popsize": size},
-        seed=seed_from(rng) % 2**32,  # what the package's generator takes
-    )
+    if np.size(x0) < 2:
+        raise InputError(f"x0: expected at least two coordinates for SepCMA, got {np.size(x0)}")
+    seed = seed_from(rng) % 2**32  # what the package's generator accepts
+    return SepCMAStrategy.begin("SepCMA", x0, sigma0, bounds, popsize, 4, {}, seed, limits)
