@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cones.files import replacing
+from cones.files import atomic_write
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from cones.files import replacing
-with replacing(Path(sys.argv[1])) as file:
+from cones.files import atomic_write
+with atomic_write(Path(sys.argv[1])) as file:
     file.write(b"half of the ")
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -25,7 +25,7 @@ with replacing(Path(sys.argv[1])) as file:
 def test_the_new_takes_the_place_of_the_old(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"old")
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
@@ -38,7 +38,7 @@ def test_trouble_while_writing_leaves_the_old(tmp_path: Path, trouble: BaseExcep
     path.write_bytes(b"old")
 
     def write() -> None:
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(b"half of the ")
             raise trouble
 
@@ -57,7 +57,7 @@ def test_what_a_killed_process_leaves_is_cleared_away_by_the_next_write(tmp_path
         assert child.returncode == -signal.SIGKILL
         assert path.read_bytes() == b"old"
         assert len(list(tmp_path.iterdir())) == 2
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
@@ -67,7 +67,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")
     link.symlink_to(target)
-    with replacing(link) as file:
+    with atomic_write(link) as file:
         file.write(b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"

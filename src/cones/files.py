@@ -1,4 +1,4 @@
-"""Files that are complete or not there: written beside their place, and moved there."""
+"""Atomic writes: a file is written beside its destination and then moved there."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["replacing"]
+__all__ = ["atomic_write"]
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of `path` at the end; a crash or a full disk leaves what was there.
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that replaces `path` when the block ends. A crash or a full disk leaves the old file unchanged.
 
-    What a killed process leaves beside it has one name, so that the next write clears it away.
+    The temporary file has a fixed name: the next write removes what a killed process left.
     """
-    place = Path(os.path.realpath(path))  # through a link to the file itself
-    temporary = place.with_name(f".{place.name}.part")
+    target = Path(os.path.realpath(path))  # follows links
+    temporary = target.with_name(f".{target.name}.part")
     try:
         with open(temporary, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, place)
+        os.replace(temporary, target)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ import numpy as np
 import cones
 from cones.errors import InputError
 from cones.experiments.spec import Experiment
-from cones.files import replacing
+from cones.files import atomic_write
 from cones.types import Vector
 
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
@@ -92,7 +92,7 @@ class Folder:
     def declare(self, experiment: Experiment) -> None:
         """Write the specification, whatever was there."""
         content = json.dumps(experiment.specification(), indent=2).encode() + b"\n"
-        with replacing(self.path / "experiment.json") as file:
+        with atomic_write(self.path / "experiment.json") as file:
             file.write(content)
 
     def experiment(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class Folder:
             "columns": {name: [rounded(value) for value in column] for name, column in columns.items()},
         }
         # Without a time stamp inside, equal records are equal files.
-        with replacing(self.record_path(run)) as file:
+        with atomic_write(self.record_path(run)) as file:
             file.write(gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
 
     def is_finished(self, run: Named) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from cones.experiments.figures import colour_of, figures_of, wants_log
 from cones.experiments.summary import Summary
 from cones.experiments.tables import end_table, time_table
-from cones.files import replacing
+from cones.files import atomic_write
 from cones.types import Vector
 
 __all__ = ["write_report"]
@@ -46,12 +46,12 @@ def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float
     }
     # In one pass, so that what is filled in is not searched for places to fill.
     page = re.sub(r"<!--([A-Z]+)-->", lambda match: parts[match[1]], page)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(page.encode())
     tables = [end_table(summary).as_markdown(), time_table(summary, paper_minutes).as_markdown()]
     if summary.notes:
         tables.append("".join(f"- {note}\n" for note in summary.notes))
-    with replacing(path.with_name("tables.md")) as file:
+    with atomic_write(path.with_name("tables.md")) as file:
         file.write("\n".join(tables).encode())
     return path
 

@@ -21,7 +21,7 @@ from cones.baselines import CMAStrategy, SepCMAStrategy
 from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
 from cones.errors import CheckpointError
 from cones.evolution import Memory, Pipeline
-from cones.files import replacing
+from cones.files import atomic_write
 from cones.optimizers import SGD, Adam, AdamMemory, Direct, SGDMemory
 from cones.progress import stopping
 from cones.progress.history import COLUMNS, History, State
@@ -148,7 +148,7 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Arrays by name as one file, complete or not at all."""
     try:
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
     except OSError as error:
         raise CheckpointError(f"{path}: it could not be written ({error})") from error
