@@ -87,7 +87,11 @@ def test_a_finite_natural_gradient_step_is_not_invariant(kind: str) -> None:
     assert straight.kl(curved) > 1e-6
 
 
-def test_gradient_holds_what_it_is_given() -> None:
-    gradient = Gradient([1.0], [2.0])
-    assert gradient.mean == [1.0]
-    assert gradient.covariance == [2.0]
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gradient_may_be_made_of_lists(kind: str) -> None:
+    belief, gradient = random_belief(kind, 3, 4), random_gradient(kind, 3, 5)
+    lists = Gradient(np.asarray(gradient.mean).tolist(), np.asarray(gradient.covariance).tolist())
+    expected, step = (cones.solve_step(belief, given, 1.0) for given in (gradient, lists))
+    assert expected.belief.kl(belief) == pytest.approx(1.0)
+    np.testing.assert_array_equal(step.belief.mean, expected.belief.mean)
+    np.testing.assert_array_equal(step.belief.encode("covariance"), expected.belief.encode("covariance"))

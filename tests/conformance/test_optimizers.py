@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from cones import SGD, Adam, InputError
+from cones import SGD, Adam, Direct, InputError
 from cones.beliefs import Spectral
 from cones.steps import Direction
 
-OPTIMIZERS = [Adam(), Adam(0.2, 0.05), SGD(), SGD(0.3, 0.1, momentum=0.9)]
-pytestmark = pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
+WITH_RATES = [Adam(), Adam(0.2, 0.05), SGD(), SGD(0.3, 0.1, momentum=0.9)]
+every_optimizer = pytest.mark.parametrize("optimizer", [*WITH_RATES, Direct()], ids=repr)
+with_rates = pytest.mark.parametrize("optimizer", WITH_RATES, ids=repr)
 
 
 def direction_of(kind: str, seed: int, dim: int = 5) -> Direction:
@@ -20,6 +21,7 @@ def direction_of(kind: str, seed: int, dim: int = 5) -> Direction:
     return Direction(mean, Spectral(rng.standard_normal(2), basis, 0.1))
 
 
+@every_optimizer
 @pytest.mark.parametrize("kind", ["diagonal", "full"])
 def test_first_step_descends(optimizer, kind: str) -> None:
     direction, same = direction_of(kind, 0), direction_of(kind, 0)  # a step may write over what it is given
@@ -28,6 +30,7 @@ def test_first_step_descends(optimizer, kind: str) -> None:
     assert np.sum(change.log_ratio.dense() * direction.log_covariance.dense()) < 0.0
 
 
+@every_optimizer
 @pytest.mark.parametrize("kind", ["diagonal", "full"])
 def test_steps_are_functions_of_memory_and_direction(optimizer, kind: str) -> None:
     """Nothing is kept inside: a step that is repeated gives the same bits."""
@@ -40,6 +43,7 @@ def test_steps_are_functions_of_memory_and_direction(optimizer, kind: str) -> No
         memory = after
 
 
+@every_optimizer
 def test_full_covariance_moves_on_the_basis_of_the_direction_only(optimizer) -> None:
     memory = optimizer.start(direction_of("full", 0))
     for seed in range(3):
@@ -51,6 +55,7 @@ def test_full_covariance_moves_on_the_basis_of_the_direction_only(optimizer) -> 
         assert change.log_ratio.rest == pytest.approx(ratio[0] * 0.1)
 
 
+@with_rates
 def test_variance_learning_rate_zero_freezes_the_covariance(optimizer) -> None:
     frozen = type(optimizer)(0.1, 0.0)
     for kind in ("diagonal", "full"):
@@ -59,6 +64,7 @@ def test_variance_learning_rate_zero_freezes_the_covariance(optimizer) -> None:
         np.testing.assert_array_equal(np.abs(change.log_ratio.values), 0.0)
 
 
+@with_rates
 @pytest.mark.parametrize(
     ("name", "value"), [("learning_rate", 0.0), ("learning_rate", np.nan), ("variance_learning_rate", -1.0)]
 )

@@ -207,7 +207,10 @@ class TestOrder:
         study.optimize(objective, n_trials=1)
         study.optimize(objective, n_trials=60, n_jobs=3)
         members = [Member(t.number, Position.of(t.system_attrs[POSITION]), t.value) for t in study.trials[1:]]
-        assert len(StudyReplay.of(members, 6, -1).told) >= 7  # a few candidates at the end of each are evaluated twice
+        told = StudyReplay.of(members, 6, -1).told
+        assert len(told) >= 7  # a few candidates at the end of each are evaluated twice
+        for population in told:
+            assert [member.position.candidate for member in population] == [0, 1, 2, 3, 4, 5]
 
     def test_the_order_of_answers_does_not_matter(self) -> None:
         found = []

@@ -35,7 +35,7 @@ def test_train_writes_all_that_others_use(tmp_path: Path, capsys: pytest.Capture
     assert not rl.load_policy(tmp_path / "run").network.bias
     output = capsys.readouterr()
     assert "reward of the mean policy" in output.out
-    assert "steps/s" in output.err or "timesteps" in output.err
+    assert "timesteps" in output.err
     (events,) = (tmp_path / "board").iterdir()
     assert {"mean_reward", "population_reward", "spread"} <= tags_of(events)
     assert main(["report", str(tmp_path / "run")]) == 0
@@ -128,7 +128,8 @@ def test_bad_input_is_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
-    assert error.startswith("cones: ") or error.splitlines()[-1].startswith("cones: ")
+    assert error.startswith("cones: ")
+    assert error.count("\n") == 1
     if "Nothing-v0" in arguments:
         assert not list(tmp_path.iterdir())
 

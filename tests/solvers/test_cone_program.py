@@ -51,13 +51,25 @@ def test_zero_gradient_needs_no_solver(kind: str) -> None:
     assert step.status is StepStatus.ZERO_GRADIENT
 
 
-def test_trouble_inside_the_solver_is_a_status() -> None:
-    """Clarabel gives up on a ball this large; the dual does not."""
+@pytest.mark.parametrize("how", ["it raises", "it finds nothing"])
+def test_trouble_inside_the_solver_is_a_status(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import cvxpy
+
+    def solve(self: object, solver: str) -> None:
+        if how == "it raises":
+            raise cvxpy.SolverError("no luck")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", solve)
+    belief, gradient = random_belief("diagonal", 5, 0), random_gradient("diagonal", 5, 1)
+    step = cones.solve_step(belief, gradient, 1.0, solver="clarabel")
+    assert step.status is StepStatus.FAILED
+    assert step.gap == np.inf
+    assert step.belief.kl(belief) == 0.0
+
+
+def test_the_dual_solves_what_a_cone_solver_does_not() -> None:
+    """Clarabel gives up on a ball this large, or is inaccurate, depending on its release."""
     belief, gradient = random_belief("diagonal", 500, 0), random_gradient("diagonal", 500, 1)
-    step = cones.solve_step(belief, gradient, 1e5, solver="clarabel")
-    if step.status is StepStatus.FAILED:
-        assert step.gap == np.inf
-        assert step.belief.kl(belief) == 0.0
     assert cones.solve_step(belief, gradient, 1e5).status is StepStatus.OPTIMAL
 
 
@@ -77,10 +89,8 @@ def test_status_is_judged_by_what_was_returned() -> None:
     """SCS calls a step optimal that leaves a tiny ball far behind."""
     belief, gradient = random_belief("diagonal", 3, 0), random_gradient("diagonal", 3, 1)
     step = cones.solve_step(belief, gradient, 1e-6, solver="scs")
-    assert step.status is StepStatus.OPTIMAL or step.kl > 1.0001e-12 or abs(step.gap) > 1e-4 * abs(step.objective)
-    exact = cones.solve_step(belief, gradient, 1e-6)
-    if step.status is StepStatus.OPTIMAL:
-        assert step.objective == pytest.approx(exact.objective, rel=1e-3)
+    good = step.kl <= 1.0001e-12 and abs(step.gap) <= 1e-4 * abs(step.objective)
+    assert step.status is (StepStatus.OPTIMAL if good else StepStatus.INACCURATE)
 
 
 def test_an_invalid_mosek_licence_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
