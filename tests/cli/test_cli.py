@@ -291,10 +291,10 @@ class TestMinimizeCommand:
         ("text", "message"),
         [
             ("import sys; sys.exit('diverged at t = 3')", "exit code 1: diverged at t = 3"),
-            ("print('hello')", "its last line of output is no number: 'hello'"),
-            ("pass", "its last line of output is no number: ''"),
-            ("print('nan')", "it printed nan"),
-            ("import time; time.sleep(60)", "it took longer than the timeout of 0.5 s"),
+            ("print('hello')", "the last line of output is not a number: 'hello'"),
+            ("pass", "the last line of output is not a number: ''"),
+            ("print('nan')", "the program printed nan"),
+            ("import time; time.sleep(60)", "the program exceeded the timeout of 0.5 s"),
         ],
     )
     def test_failures_of_every_candidate_end_the_run(
@@ -337,7 +337,7 @@ class TestMinimizeCommand:
         failures = json.loads(output.out)["failures"]
         assert 0 < failures["count"] < 12
         assert "exit code 1: AssertionError" in failures["example"]
-        assert f"{failures['count']} evaluations failed, the last: it ended with exit code 1" in output.err
+        assert f"{failures['count']} evaluations failed, the last: the program ended with exit code 1" in output.err
 
     def test_failures_before_a_checkpoint_count(self, capsys: pytest.CaptureFixture[str]) -> None:
         command = program("import json, sys\nv = json.load(sys.stdin)\nprint(v[0] if v[0] < 0 else 'nothing')")
@@ -449,7 +449,7 @@ class TestMinimizeCommand:
         (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "--resume goes on from it"),
         (["minimize", "losses.py:sphere", "--dim", "2"], "expected MODULE:FUNCTION"),
         (["minimize", ":sphere", "--dim", "2"], "expected MODULE:FUNCTION"),
-        (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no program './nothing' that can be executed"),
+        (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no executable program './nothing'"),
         (["minimize", "--command", "", "--dim", "2"], "--command: expected a program"),
         (["minimize", "--command", "'", "--dim", "2"], "--command: No closing quotation"),
         (["run", "nothing.toml"], "nothing.toml: expected an experiment file"),

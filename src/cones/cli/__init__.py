@@ -1,4 +1,4 @@
-"""`cones` on the command line: the only place where the names of things become things."""
+"""The command line, `cones`."""
 
 from cones.cli.main import main
 

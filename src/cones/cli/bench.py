@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 BENCH = """\
-Compare a method with others on the benchmarks that the field uses.
+Run a method on standard benchmarks.
 
   cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100
 """
 
 COCO = """\
-Run a method on a suite of COCO (https://coco-platform.org) and write data that its post-processing reads.
+Run a method on a COCO suite (https://coco-platform.org) and write data for its post-processing.
 
   cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100 --out coco/cones
   cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100 --out coco/cma --method cma
-  python -m cocopp coco/cones coco/cma          compares the two; its pages are in ppdata/
+  python -m cocopp coco/cones coco/cma          compare both; the pages are in ppdata/
 
-suites: bbob (2 to 40 dimensions), bbob-largescale (20 to 640), bbob-boxed, each with functions 1 to 24, and bbob-noisy
-with 101 to 130. A run of a whole suite takes long: begin with --functions 1,8,15 --instances 1-3. A suite can be
-split by --functions over cores and machines: put the folders of the parts into one, which cocopp reads as one run.
+suites: bbob (2 to 40 dimensions), bbob-largescale (20 to 640) and bbob-boxed have functions 1 to 24, bbob-noisy has 101
+to 130. A whole suite takes long: start with --functions 1,8,15 --instances 1-3. To use several machines, split a suite
+by --functions and put the output folders into one folder, which cocopp reads as one run.
 
-Needs pip install "cones[coco]". Ctrl-C ends the run; the data until then is complete.
+Needs pip install "cones[coco]". Ctrl-C ends the run. The data written until then is complete.
 """
 
 
@@ -44,9 +44,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     text = "run a method on standard benchmarks"
     bench = commands.add_parser("bench", help=text, description=BENCH, formatter_class=raw)
     kinds = bench.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
-    text = "the suites of COCO: bbob, bbob-largescale, ..."
+    text = "COCO suites: bbob, bbob-largescale, ..."
     coco = kinds.add_parser("coco", parents=[common], help=text, description=COCO, formatter_class=raw)
-    what = coco.add_argument_group("what to run on")
+    what = coco.add_argument_group("problems")
     what.add_argument("--suite", metavar="NAME", default="bbob-largescale", help="default: bbob-largescale")
     for name, text in (
         ("dimensions", "such as 20,40,80 (default: all of the suite)"),
@@ -57,7 +57,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--budget", metavar="B", type=float, default=100.0, help="evaluations per problem and dimension (default 100)"
     )
-    how = coco.add_argument_group("how")
+    how = coco.add_argument_group("method")
     how.add_argument("--method", choices=list(METHODS), default="cones", help="default: cones")
     how.add_argument("--popsize", metavar="N", type=int, help="candidates per iteration (default: the method's)")
     how.add_argument("--belief", choices=["diagonal", "full"], help="covariance (default diagonal)")
@@ -97,7 +97,10 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         if line:
             line.close()
-        print(f"cones: interrupted; python -m cocopp {shlex.quote(str(out))} reads what there is", file=sys.stderr)
+        print(
+            f"cones: interrupted; python -m cocopp {shlex.quote(str(out))} reads the data written so far",
+            file=sys.stderr,
+        )
         return 130
     finally:
         if line:
@@ -118,7 +121,7 @@ def _describe(standing: Standing) -> str:
         duration(standing.seconds),
     ]
     if standing.done:
-        # Later dimensions are larger and take longer: a lower bound.
+        # A lower bound: later dimensions are larger and take longer.
         parts.append(f">{duration(standing.seconds * (standing.problems - standing.done) / standing.done)} left")
     return "  ".join(parts)
 

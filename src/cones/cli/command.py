@@ -1,4 +1,4 @@
-"""A program as an objective: it reads a candidate as JSON and prints its loss."""
+"""A program as the objective: it reads a candidate as JSON and prints the loss."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cones.types import Vector
 
 __all__ = ["CommandObjective"]
 
-TAIL = 2**16  # bytes of output in which the last line is looked for
+TAIL = 2**16  # bytes at the end of the output that are read to find the last line
 
 
 class CommandObjective:
-    """Runs a command per candidate, from any thread. What goes wrong is NaN, and remembered.
+    """Run a command for each candidate. A failure is a NaN loss, and is counted. Safe to call from several threads.
 
     Args:
-        command: as a shell would split it; `{input}` is replaced by the path of a file with the candidate
-            as a JSON array. Without it the array is written to standard input.
-        timeout: seconds a candidate may take.
+        command: split as a shell does. `{input}` stands for the path of a file with the candidate as a JSON array;
+            without it, standard input has the array.
+        timeout: limit in seconds for one candidate.
     """
 
     def __init__(self, command: str, timeout: float | None = None) -> None:
@@ -37,9 +37,9 @@ class CommandObjective:
         except ValueError as error:
             raise InputError(f"--command: {error}, in {command!r}") from None
         if not self._words:
-            raise InputError("--command: expected a program, got nothing")
+            raise InputError("--command: expected a program, got an empty string")
         if shutil.which(self._words[0]) is None:
-            raise InputError(f"--command: no program {self._words[0]!r} that can be executed")
+            raise InputError(f"--command: no executable program {self._words[0]!r}")
         self._by_file = any("{input}" in word for word in self._words)
         self._timeout = timeout
         self._lock = threading.Lock()
@@ -57,30 +57,32 @@ class CommandObjective:
             return self._loss([word.replace("{input}", file.name) for word in self._words], "")
 
     def _loss(self, words: list[str], text: str) -> float:
-        # By files: the end of a pipe would wait for whatever the program has left running in the background.
+        # Files, not pipes: reading a pipe would wait for processes that the program leaves in the background.
         with ExitStack() as stack:
             given, out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(3))
             given.write(text.encode())
             given.seek(0)
             try:
-                # In a session of its own, so that Ctrl-C reaches us and not it, and the session is ended as a whole.
+                # A new session: Ctrl-C does not reach the program, and killing the session ends its children.
                 process = subprocess.Popen(words, stdin=given, stdout=out, stderr=err, start_new_session=True)
             except OSError as error:
-                return self._failed(f"it could not be started ({error.strerror})")
+                return self._failed(f"the program could not be started ({error.strerror})")
             if not self._ended(process):
-                return self._failed(f"it took longer than the timeout of {self._timeout:g} s")
+                return self._failed(f"the program exceeded the timeout of {self._timeout:g} s")
             said = _last_line(err)
             if process.returncode != 0:
-                return self._failed(f"it ended with exit code {process.returncode}{f': {said}' if said else ''}")
+                return self._failed(
+                    f"the program ended with exit code {process.returncode}{f': {said}' if said else ''}"
+                )
             line = _last_line(out)
         try:
             loss = float(line)
         except ValueError:
-            return self._failed(f"its last line of output is no number: {line[:80]!r}")
-        return self._failed("it printed nan") if math.isnan(loss) else loss
+            return self._failed(f"the last line of output is not a number: {line[:80]!r}")
+        return self._failed("the program printed nan") if math.isnan(loss) else loss
 
     def _ended(self, process: subprocess.Popen[bytes]) -> bool:
-        """Wait for the program; False if it took too long and was ended."""
+        """Wait for the program; False if it exceeded the timeout and was killed."""
         with self._lock:
             self._running.add(process)
             killed = self._killed
@@ -105,11 +107,11 @@ class CommandObjective:
         return math.nan
 
     def failures(self) -> dict[str, Any]:
-        """How many evaluations failed, and the last of them."""
+        """Number of failed evaluations, and the message of the last one."""
         return {"count": self._count, "example": self._example} if self._count else {"count": 0}
 
     def kill(self) -> None:
-        """End all programs that are running."""
+        """Kill all running programs."""
         with self._lock:
             self._killed = True
             running = list(self._running)
@@ -123,7 +125,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(file: IO[bytes]) -> str:
-    """Of what was written to a file, however much that was."""
+    """The last line that is not empty."""
     file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
     lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""

@@ -28,23 +28,23 @@ EXTRAS = {
     "cma": ("cma", 'CMA-ES (method "cma")'),
     "cmaes": ("cma", 'separable CMA-ES (method "sepcma")'),
     "matplotlib": ("experiments", "figures"),
-    "gymnasium": ("rl", "environments to train policies on"),
+    "gymnasium": ("rl", "reinforcement learning environments"),
     "mujoco": ("rl", "the paper's tasks; 3.3.0 is the fastest on them"),
-    "numba": ("rl", "compiled episodes of the paper's tasks"),
+    "numba": ("rl", "compiled rollouts of the paper's tasks"),
     "imageio_ffmpeg": ("video", "videos of policies as .mp4"),
     "PIL": ("video", "videos of policies as .gif"),
     "tensorboardX": ("tensorboard", "logs for TensorBoard"),
     "mlflow": ("mlflow", "runs in MLflow"),
     "wandb": ("wandb", "runs in Weights & Biases"),
-    "optuna": ("optuna", "a sampler for Optuna"),
-    "torch": ("torch", "modules trained without gradients"),
-    "nevergrad": ("nevergrad", "an optimizer of nevergrad, and its functions as problems"),
-    "cocoex": ("coco", "the benchmarks of COCO (cones bench coco)"),
-    "cocopp": ("coco", "figures and tables of what cones bench coco has written"),
+    "optuna": ("optuna", "an Optuna sampler"),
+    "torch": ("torch", "training modules without gradients"),
+    "nevergrad": ("nevergrad", "a nevergrad optimizer, and its functions as problems"),
+    "cocoex": ("coco", "COCO benchmarks (cones bench coco)"),
+    "cocopp": ("coco", "figures and tables of COCO data"),
 }
 
 
-# Of the distribution, where it is not that of the package.
+# Names of distributions that differ from those of their packages.
 NAMES = {"PIL": "pillow", "mlflow": "mlflow-skinny", "cocoex": "coco-experiment"}
 
 
@@ -52,7 +52,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     for name, text, call in (
         ("methods", "list the methods", methods),
         ("problems", "list the test problems", problems),
-        ("doctor", "say what is installed and what this machine has", doctor),
+        ("doctor", "show versions, threads and optional packages", doctor),
     ):
         commands.add_parser(name, parents=[common], help=text, description=text).set_defaults(call=call)
 
@@ -67,7 +67,7 @@ def problems(_: argparse.Namespace) -> int:
     for name, problem in PROBLEMS.items():
         low, high = problem.domain
         print(f"{name:17}{inspect.getdoc(problem)}\n{'':17}domain [{low:g}, {high:g}]")
-    print("\nIn an experiment file each takes dim, and optionally shift, rotation (a seed) and noise (a deviation).")
+    print("\nIn an experiment file each needs dim. Optional keys: shift, rotation (a seed), noise (a deviation).")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The parser, and how errors end a command."""
+"""The parser of the command line, and its exit codes."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ EPILOG = """\
 examples:
   cones minimize mymodule:loss --dim 20            minimise a Python function of a vector
   cones minimize --command "./simulate {input}" --dim 8 --workers 4
-                                                   minimise what a program prints
+                                                   minimise the number that a program prints
   cones train Swimmer-v4 --timesteps 3e6           train a policy; then evaluate, play, resume
-  cones reproduce functions                        the paper's function experiments, in a short form
-  cones run experiment.toml --out DIR              your own comparison, declared in a file
-  cones report DIR                                 figures and report of what was recorded
-  cones plot run.ckpt                              loss, spread, steps and KL of any run
-  cones bench coco --dimensions 20,40              a benchmark of the field, with its own data format
+  cones reproduce functions                        a short form of the paper's function experiments
+  cones run experiment.toml --out DIR              run the experiment declared in a file
+  cones report DIR                                 write figures and a report of recorded runs
+  cones plot run.ckpt                              plot loss, spread, steps and KL of a run
+  cones bench coco --dimensions 20,40              run a standard benchmark
 
 `cones COMMAND --help` explains each command.
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which takes -1,2 and -1e3 for numbers, not for options."""
+    """A parser with one-line errors that reads -1,2 and -1e3 as numbers, not as options."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -74,9 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.debug:
         os.environ["CONES_DEBUG"] = "1"  # for the processes of a run
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # functions and environments of the user's, as `python -m` finds them
+        sys.path.insert(0, os.getcwd())  # users' functions and environments, as for `python -m`
     try:
-        with _signals_taken():
+        with _signals_as_interrupts():
             code = int(options.call(options))
             sys.stdout.flush()
             return code
@@ -92,28 +92,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, (ConesError, TypeError, OSError)) and not notes:
             print(f"cones: {_one_line(error)}", file=sys.stderr)
             return 2
-        # Raised by what is minimised, not by what was asked.
+        # The objective raised it: not bad input.
         where = f" ({'; '.join(notes)})" if notes else ""
         print(f"cones: {type(error).__name__}: {_one_line(error)}{where}; --debug shows where", file=sys.stderr)
         return 1
 
 
 def _reader_has_left() -> bool:
-    """Whether nobody reads what is printed any more, as in `cones problems | head`; other pipes may break, too."""
+    """True if the reader of standard output has closed it, as in `cones problems | head`."""
     try:
         poll, output = select.poll(), sys.stdout.fileno()
-    except (AttributeError, OSError):  # no such call, or no such file
+    except (AttributeError, OSError):  # no poll on this system, or no file behind stdout
         return False
     poll.register(output, 0)
     left = any(event & select.POLLERR for _, event in poll.poll(0))
     if left:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), output)  # or the interpreter would complain at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output)  # prevents an error message at exit
     return left
 
 
 @contextmanager
-def _signals_taken() -> Iterator[None]:
-    """Being told to end, or losing the terminal, is Ctrl-C: what was found is kept and programs are ended."""
+def _signals_as_interrupts() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP as Ctrl-C: the run saves its result and ends its programs."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What `cones minimize` minimises: a function by its name, or a program."""
+"""The objective of `cones minimize`: a Python function or a program."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["objective_from"]
 def objective_from(
     options: argparse.Namespace, stack: ExitStack
 ) -> tuple[Callable[..., Any], Any, Callable[[], dict[str, Any]] | None]:
-    """The function, the workers, and what can be said of its failures."""
+    """The function, the workers, and a report of failures if it is a program."""
     if (options.function is None) == (options.command is None):
-        raise InputError("what to minimise: expected either MODULE:FUNCTION or --command")
+        raise InputError("objective: expected either MODULE:FUNCTION or --command")
     if isinstance(options.workers, int) and options.workers != -1:
         check_integer("--workers", options.workers, 1)
     if options.command is None:
         return _imported(options.function), options.workers or 1, None
     if options.vectorized:
-        raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command takes one candidate")
+        raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command evaluates one candidate")
     if isinstance(options.workers, str):
         raise InputError(f"--workers: expected a number with --command, got {options.workers}")
     if options.retries is not None:
-        raise InputError("--retries: expected with MODULE:FUNCTION only; a --command that fails counts as NaN at once")
+        raise InputError("--retries: expected with MODULE:FUNCTION only; a --command that fails counts as NaN")
     timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
     count = options.workers if options.workers and options.workers > 0 else core_count()
     command = CommandObjective(options.command, timeout)
@@ -44,7 +44,7 @@ def objective_from(
 def _imported(path: str) -> Callable[..., Any]:
     module_name, colon, name = path.partition(":")
     if not colon or not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
-        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss (no path, no .py)")
+        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss, without a path or .py")
     try:
         thing: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
