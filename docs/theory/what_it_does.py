@@ -9,8 +9,8 @@ import numpy as np
 from drawing import CONES, ES, NES, Ground, legend, main, panels
 
 import cones
-from cones.experiments.records import read_record
-from cones.experiments.summary import mean_curve
+from cones.plots.averages import mean_curve
+from cones.records import read_record
 
 RUNS = Path(__file__).parents[2] / "results" / "functions" / "runs"
 COLOURS = {"ES": ES, "NES": NES, "CoNES": CONES}

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from browser import BROWSER, probe
 
-from cones.experiments.figures import COLOURS, colour_of, draw_figures, legend_below, new_figure, wants_log
-from cones.experiments.records import Folder
+from cones.experiments.figures import draw_figures
 from cones.experiments.report import write_report
-from cones.experiments.session import execute
+from cones.experiments.session import session_of
 from cones.experiments.summary import Summary, summarise
 from cones.experiments.toml import experiment_from
+from cones.plots.drawing import COLOURS, colour_of, legend_below, new_figure, wants_log
+from cones.records import Folder, execute
 
 pytest.importorskip("matplotlib")
 
@@ -36,9 +37,9 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
             "methods": [{"method": name, "popsize": 20} for name in ("es", "nes", "cones")],
         }
     )
-    folder.claim(experiment)
+    folder.claim(experiment.specification())
     for run in experiment.runs():
-        execute(run, folder)
+        execute(session_of, run, folder)
     return summarise(folder)
 
 
@@ -108,9 +109,9 @@ def test_labels_cannot_break_the_page_the_tables_or_the_figures(tmp_path: Path) 
             "methods": [{"method": "es", "popsize": 20, "label": label} for label in labels],
         }
     )
-    folder.claim(experiment)
+    folder.claim(experiment.specification())
     for run in experiment.runs():
-        execute(run, folder)
+        execute(session_of, run, folder)
     summary = summarise(folder)
     assert len(draw_figures(summary, tmp_path / "figures")) == 4
     page = write_report(summary, tmp_path / "report.html").read_text()

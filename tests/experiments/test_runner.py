@@ -17,15 +17,15 @@ from helpers import process_that_dies_for_es
 
 import cones
 from cones import InputError
-from cones.experiments.records import Folder, read_record
 from cones.experiments.report import write_report
 from cones.experiments.runner import run_experiment
-from cones.experiments.session import FunctionSession, execute
+from cones.experiments.session import FunctionSession, session_of
 from cones.experiments.spec import Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import end_table
 from cones.experiments.toml import experiment_from
 from cones.problems import Sphere
+from cones.records import Folder, execute, read_record
 
 
 def small(maxfev: int = 200, **more: object) -> Experiment:
@@ -50,7 +50,8 @@ def test_records_hold_the_run(tmp_path: Path) -> None:
         )  # fmt: skip
         assert record.finished
         assert record.stop == "maxfev"
-        assert set(record.columns) == {*FunctionSession.HISTORY, *FunctionSession.MEASURED}
+        assert set(FunctionSession.MEASURED) < set(record.columns)
+        assert not set(FunctionSession.NOT_RECORDED) & set(record.columns)
         assert record.environment["versions"]["cones"] == cones.__version__
         assert record.run["seed"] == run.seed
         # The shifted problem from 0 is the problem from -1.
@@ -87,10 +88,10 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
     run = small(maxfev=600).runs()[1]
     straight, broken = Folder(tmp_path / "straight"), Folder(tmp_path / "broken")
     for folder in (straight, broken):
-        folder.claim(small(maxfev=600))
-    assert execute(run, straight)
+        folder.claim(small(maxfev=600).specification())
+    assert execute(session_of, run, straight)
     calls = iter(range(1000))
-    while not execute(run, broken, stopped=lambda _: next(calls) % 7 == 6):
+    while not execute(session_of, run, broken, paused=lambda _: next(calls) % 7 == 6):
         assert broken.checkpoint_path(run).exists()
         assert not read_record(broken.record_path(run)).finished
     one, other = (read_record(folder.record_path(run)) for folder in (straight, broken))
@@ -103,7 +104,7 @@ def test_a_stopped_run_goes_on_bit_for_bit(tmp_path: Path) -> None:
 
 def test_a_checkpoint_that_cannot_be_read_is_kept_and_named(tmp_path: Path) -> None:
     run, folder = small().runs()[0], Folder(tmp_path)
-    folder.claim(small())
+    folder.claim(small().specification())
     folder.checkpoint_path(run).write_bytes(b"half a file")
     outcome = run_experiment(small(), tmp_path, stream=io.StringIO())
     assert "delete the file to start this run anew" in outcome.failed[run.name]
@@ -112,16 +113,16 @@ def test_a_checkpoint_that_cannot_be_read_is_kept_and_named(tmp_path: Path) -> N
 
 def test_one_runner_at_a_time(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    with folder.locked(), pytest.raises(InputError, match="another runner is at work in this folder"):
+    with folder.locked(), pytest.raises(InputError, match="another process is running in this folder"):
         run_experiment(small(), tmp_path, stream=io.StringIO())
     assert run_experiment(small(), tmp_path, stream=io.StringIO()).finished == 4
 
 
 def test_records_are_json_that_anything_can_read(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.claim(small())
+    folder.claim(small().specification())
     run = small().runs()[0]  # ES: its multiplier is NaN
-    execute(run, folder)
+    execute(session_of, run, folder)
     text = gzip.decompress(folder.record_path(run).read_bytes()).decode()
     data = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert set(data["columns"]["multiplier"]) == {None}
@@ -131,9 +132,9 @@ def test_records_are_json_that_anything_can_read(tmp_path: Path) -> None:
 
 def test_a_record_of_another_specification_is_not_reported(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.claim(small())
+    folder.claim(small().specification())
     run = small().runs()[0]
-    execute(run, folder)
+    execute(session_of, run, folder)
     data = json.loads(gzip.decompress(folder.record_path(run).read_bytes()))
     data["run"]["maxfev"] = 7
     folder.record_path(run).write_bytes(gzip.compress(json.dumps(data).encode()))
@@ -142,16 +143,16 @@ def test_a_record_of_another_specification_is_not_reported(tmp_path: Path) -> No
 
 
 def test_a_folder_without_records_can_be_claimed_again(tmp_path: Path) -> None:
-    Folder(tmp_path).claim(small())
-    Folder(tmp_path).claim(small(maxfev=400))
+    Folder(tmp_path).claim(small().specification())
+    Folder(tmp_path).claim(small(maxfev=400).specification())
     assert Folder(tmp_path).experiment()["methods"][0]["maxfev"] == 400
 
 
 def test_early_ends_are_labelled(tmp_path: Path) -> None:
     experiment = small(methods=[{"method": "es", "popsize": 20, "ftarget": 1e9}], seeds=1)
     folder = Folder(tmp_path)
-    folder.claim(experiment)
-    execute(experiment.runs()[0], folder)
+    folder.claim(experiment.specification())
+    execute(session_of, experiment.runs()[0], folder)
     assert summarise(folder).groups[0].label == "ended by ftarget at 20 of 200 evaluations"
 
 
@@ -168,7 +169,7 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path, monke
 
 def test_an_exception_in_a_run_is_reported(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.claim(small())
+    folder.claim(small().specification())
     folder.checkpoint_path(small().runs()[0]).mkdir()  # a place that cannot be written to
     outcome = run_experiment(small(), tmp_path, stream=io.StringIO())
     assert list(outcome.failed) == [small().runs()[0].name]
@@ -283,12 +284,12 @@ def test_summary_says_what_differs_from_the_protocol(tmp_path: Path) -> None:
         ]
     )
     folder = Folder(tmp_path)
-    folder.claim(experiment)
+    folder.claim(experiment.specification())
     runs = experiment.runs()
-    execute(runs[0], folder)
-    execute(runs[1], folder)
+    execute(session_of, runs[0], folder)
+    execute(session_of, runs[1], folder)
     answers = iter([False, False, True])
-    execute(runs[4], folder, stopped=lambda _: next(answers))
+    execute(session_of, runs[4], folder, paused=lambda _: next(answers))
     summary = summarise(folder)
     assert summary.notes[-1] == "NES: not run on Sphere +1, 6-D"
     page = write_report(summary, tmp_path / "report.html").read_text()
@@ -303,10 +304,10 @@ def test_summary_says_what_differs_from_the_protocol(tmp_path: Path) -> None:
 
 
 def test_bad_folders_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected a folder of results, and there is no experiment\.json"):
+    with pytest.raises(InputError, match=r"expected a folder of results; there is no experiment\.json"):
         summarise(Folder(tmp_path))
     folder = Folder(tmp_path)
-    folder.claim(small())
+    folder.claim(small().specification())
     with pytest.raises(InputError, match="expected records of runs, and there are none yet"):
         summarise(folder)
     run = small().runs()[0]

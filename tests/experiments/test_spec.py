@@ -9,6 +9,7 @@ import pytest
 
 import cones
 from cones import InputError
+from cones.experiments.session import session_of
 from cones.experiments.spec import Experiment
 from cones.experiments.toml import experiment_from, read_experiment
 
@@ -37,7 +38,7 @@ def test_runs_are_all_combinations_with_the_first_seeds_first() -> None:
 
 def test_settings_reach_the_strategy() -> None:
     experiment = experiment_from(GOOD)
-    by_label = {run.method.label: run.session().strategy for run in experiment.runs()}
+    by_label = {run.method.label: session_of(run).strategy for run in experiment.runs()}
     assert by_label["CoNES"].refinement.radius == 2.0
     assert by_label["CoNES"].optimizer == cones.Adam(0.05)
     assert by_label["NES with SGD"].optimizer == cones.SGD(0.5, momentum=0.5)
@@ -48,7 +49,7 @@ def test_settings_reach_the_strategy() -> None:
 def test_restarts_keep_the_tolerances_they_need() -> None:
     data = {"name": "t", "maxfev": 5000, "problems": [{"problem": "sphere", "dim": 3}]}
     (run,) = experiment_from({**data, "methods": [{"method": "cones", "restarts": 2}]}).runs()
-    assert {c.name for c in run.session().strategy.criteria} == {"xtol", "ftol", "maxfev", "stagnation"}
+    assert {c.name for c in session_of(run).strategy.criteria} == {"xtol", "ftol", "maxfev", "stagnation"}
 
 
 def test_specification_is_the_experiment() -> None:
@@ -137,7 +138,7 @@ def change(*path: Any, value: Any) -> dict[str, Any]:
         (change("name", value=".."), "name: expected letters, digits"),
         (change("start", value=3), "start: expected a table, got 3"),
         (change("start", value={"sigma": 0.0}), "start.sigma: expected a positive number"),
-        ({"name": "x"}, "maxfev: expected this key, and it is missing"),
+        ({"name": "x"}, "maxfev: missing required key"),
     ],
 )
 def test_mistakes_are_named(data: dict[str, Any], message: str) -> None:

@@ -14,13 +14,13 @@ from browser import BROWSER, probe
 from cones import InputError
 from cones.cli import main
 from cones.experiments.figures import draw_figures
-from cones.experiments.records import Folder, Record
 from cones.experiments.report import write_report
 from cones.experiments.runner import run_experiment
 from cones.experiments.spec import Experiment
 from cones.experiments.summary import Group, Summary, summarise
 from cones.experiments.tables import end_table, time_table
 from cones.experiments.toml import experiment_from, read_experiment
+from cones.records import Folder, Record
 from cones.rl.training import TrainingPause
 
 NAN = float("nan")

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import cones
-from cones.experiments import figures
-from cones.experiments.records import Folder
+from cones.plots import drawing
 from cones.plots.curves import Group, columns_from, curves_of
 from cones.plots.panels import draw
+from cones.records import Folder
 from cones.rl.api import Trained
 
 RESULTS = Path(__file__).parents[2] / "results" / "functions"
@@ -73,7 +73,7 @@ def test_several_seeds_become_their_mean_in_a_band() -> None:
     heights = axis.collections[0].get_paths()[0].vertices[:, 1]
     assert heights.max() == pytest.approx((spreads.mean(axis=0) + spreads.std(axis=0)).max())
     assert legend(figure) == ["CoNES", "NES"]
-    assert axis.lines[0].get_color() == figures.COLOURS["CoNES"]
+    assert axis.lines[0].get_color() == drawing.COLOURS["CoNES"]
 
 
 def test_runs_with_the_same_label_are_seeds() -> None:

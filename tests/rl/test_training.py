@@ -14,13 +14,14 @@ import pytest
 
 import cones
 from cones import CheckpointError, InputError, rl
-from cones.experiments.records import Folder, read_record
-from cones.experiments.session import execute
 from cones.experiments.summary import summarise
 from cones.experiments.toml import experiment_from
-from cones.rl.run import TrainingRun
+from cones.progress.stopping import CALLBACK, StopReason
+from cones.records import Folder, execute, read_record
+from cones.rl.spec import TrainingRun
 from cones.rl.tasks import PAPER
 from cones.rl.training import Training, TrainingPause, rollouts_of
+from cones.run.iterate import Observer, iterate
 
 
 def run_of(method: str = "cones", task: str = "Hopper-v4", timesteps: int = 14_000, **more: Any) -> TrainingRun:
@@ -30,6 +31,22 @@ def run_of(method: str = "cones", task: str = "Hopper-v4", timesteps: int = 14_0
     run = experiment.runs()[0]
     assert isinstance(run, TrainingRun)
     return run
+
+
+class Once(Observer):
+    """Ends a loop after one iteration."""
+
+    over = False
+
+    def told(self, seconds: float) -> None:
+        self.over = True
+
+    def stop(self) -> StopReason | None:
+        return CALLBACK if self.over else None
+
+
+def one_iteration(training: Training) -> None:
+    iterate(training.strategy, training.evaluator, [training, Once()])
 
 
 def columns_of(folder: Folder, run: TrainingRun) -> dict[str, np.ndarray]:
@@ -47,9 +64,9 @@ def new(path: Path) -> Folder:
 def test_a_run_in_pieces_is_the_run_in_one(method: str, tmp_path: Path) -> None:
     run = run_of(method)
     straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
-    assert execute(run, straight)
+    assert execute(Training, run, straight)
     calls = iter(range(10**6))
-    while not execute(run, broken, stopped=lambda _: next(calls) % 4 == 3):
+    while not execute(Training, run, broken, paused=lambda _: next(calls) % 4 == 3):
         assert not read_record(broken.record_path(run)).finished
     one, other = columns_of(straight, run), columns_of(broken, run)
     for name, column in one.items():
@@ -81,12 +98,12 @@ class Interrupted:
 def test_ctrl_c_loses_nothing_that_was_complete(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_of()
     straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
-    execute(run, straight)
+    execute(Training, run, straight)
     with monkeypatch.context() as patch:
         patch.setattr("cones.rl.training.rollouts_of", lambda *a: Interrupted(rollouts_of(*a), at))
         with pytest.raises(KeyboardInterrupt):
-            execute(run, broken)
-    assert execute(run, broken)
+            execute(Training, run, broken)
+    assert execute(Training, run, broken)
     one, other = columns_of(straight, run), columns_of(broken, run)
     for name, column in one.items():
         np.testing.assert_array_equal(column, other[name], err_msg=name)
@@ -105,7 +122,7 @@ def test_the_number_of_threads_changes_nothing() -> None:
 def test_one_iteration_by_hand() -> None:
     """The losses are negative returns, the normaliser has seen the training episodes, and no others."""
     run = run_of(timesteps=40)
-    training = run.session()
+    training = Training(run)
     start = training.policy()
     np.testing.assert_array_equal(start.scale, 1.0)
     strategy = cones.CoNES(
@@ -116,18 +133,14 @@ def test_one_iteration_by_hand() -> None:
     seeds = [int(word) for word in np.random.SeedSequence((0, 0, 0)).generate_state(40)]
     episodes = training.rollouts.episodes(training.network, X, start.shift, start.scale, seeds)
     strategy.tell(X, -episodes.returns)
-    training.iterate()
+    one_iteration(training)
     np.testing.assert_array_equal(training.strategy.state.belief.mean, strategy.state.belief.mean)
     seen = training.normaliser
     assert seen.count == training.timesteps == episodes.timesteps
     assert training.row()["population_reward"] == pytest.approx(episodes.returns.mean())
-    assert training.stop() is None  # the evaluation is still due
-    training.iterate()
-    assert training.stop() is not None
+    assert training.reason() is not None
     assert training.timesteps == episodes.timesteps
-    assert training.normaliser is seen
     assert np.isfinite(training.last("mean_reward"))
-    training.close()
 
 
 def test_the_paper_s_settings_are_the_defaults() -> None:
@@ -162,7 +175,7 @@ def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -
     assert run_of("nes", task="CartPole-v1").settings == {
         "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05
     }  # fmt: skip
-    strategy = run_of("adaptive").session().strategy
+    strategy = Training(run_of("adaptive")).strategy
     assert strategy.refinement == cones.Balls()
     assert strategy.criteria == ()  # the budget of timesteps is the one that counts
     with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):
@@ -197,8 +210,7 @@ def test_training_goes_on_with_another_budget(tmp_path: Path) -> None:
 
 
 def test_a_failed_candidate_ranks_worst_and_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    training = run_of(timesteps=100_000).session()
-    assert isinstance(training, Training)
+    training = Training(run_of(timesteps=100_000))
     inner = training.rollouts.episodes
 
     def some_fail(*arguments: Any) -> Any:
@@ -207,36 +219,35 @@ def test_a_failed_candidate_ranks_worst_and_is_told_of(monkeypatch: pytest.Monke
         return episodes
 
     monkeypatch.setattr(training.rollouts, "episodes", some_fail)
-    training.iterate()
+    one_iteration(training)
     assert training.strategy.history["failures"].tolist() == [1.0]
     assert training.problems == {5: "the simulation diverged in step 3"}
     assert np.isfinite(training.row()["population_reward"])
     assert training.normaliser.count < training.timesteps
-    training.close()
 
 
 def test_checkpoints_of_another_task_are_refused(tmp_path: Path) -> None:
     folder = new(tmp_path)
     run = run_of(timesteps=1000)
-    execute(run, folder)
+    execute(Training, run, folder)
     other = run_of(task="Walker2d-v4", timesteps=1000)
     folder.checkpoint_path(run).rename(folder.checkpoint_path(other))
     with pytest.raises(CheckpointError, match=r"the checkpoint is of Hopper-v4, not of Walker2d-v4"):
-        execute(other, folder)
+        execute(Training, other, folder)
     wider = run_of(timesteps=1000, hidden=5)
     folder.checkpoint_path(other).rename(folder.checkpoint_path(wider))
     with pytest.raises(CheckpointError, match=r"the checkpoint has 63 parameters, and the policy 78"):
-        execute(wider, folder)
+        execute(Training, wider, folder)
 
 
 def test_pauses(tmp_path: Path) -> None:
     run = run_of(timesteps=100_000, target=-1e9)
     folder = new(tmp_path)
-    assert not execute(run, folder, stopped=TrainingPause(6000))
+    assert not execute(Training, run, folder, paused=TrainingPause(6000))
     spent = columns_of(folder, run)["timesteps"]
     assert spent[-1] >= 6000 > spent[-2]
     folder = new(tmp_path / "target")
-    assert not execute(run, folder, stopped=TrainingPause(at_target=True))
+    assert not execute(Training, run, folder, paused=TrainingPause(at_target=True))
     assert np.isfinite(columns_of(folder, run)["mean_reward"][-1])
     assert columns_of(folder, run)["mean_reward"].size == 3
 
@@ -298,11 +309,11 @@ def test_ctrl_c_on_the_command_line_and_resume(tmp_path: Path) -> None:
 
 
 def test_a_longer_budget_for_a_run_that_has_done_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(self: Training) -> None:
+    def interrupt(self: Training, candidates: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Training, "_train", interrupt)
+        patch.setattr(Training, "returns", interrupt)
         with pytest.raises(KeyboardInterrupt):
             rl.train("CartPole-v1", timesteps=100, popsize=4, threads=1, out=tmp_path)
     assert rl.resume(tmp_path, timesteps=150, threads=1).timesteps >= 150

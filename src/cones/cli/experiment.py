@@ -13,14 +13,14 @@ from typing import Any
 from cones.checks import check_integer, check_positive
 from cones.errors import InputError
 from cones.experiments.figures import draw_figures
-from cones.experiments.records import Folder
 from cones.experiments.report import write_report
 from cones.experiments.runner import run_experiment
-from cones.experiments.session import Pause
 from cones.experiments.spec import AnyRun, Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import PAPER_MINUTES, end_table
 from cones.experiments.toml import read_experiment
+from cones.records.folder import Folder
+from cones.records.session import Pause
 from cones.rl.training import TrainingPause
 
 __all__ = ["add_to"]

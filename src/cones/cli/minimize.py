@@ -20,9 +20,9 @@ from cones.cli.objective import objective_from
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.estimators.shaping import SHAPINGS
-from cones.experiments.records import rounded
 from cones.methods import METHODS
 from cones.progress.stopping import ALL_FAILED_IN_A_ROW
+from cones.records.record import rounded
 
 __all__ = ["add_to"]
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from cones.cli.flags import RADIUS_HELP, radius
 from cones.cli.settings import check_method
 from cones.integrations.trackers import TensorBoard
 from cones.methods import METHODS
-from cones.rl.api import Trained, evaluate, go_on, kept_run, load_policy, new_run
-from cones.rl.run import TrainingRun
+from cones.rl.api import Trained, evaluate, execute_training, kept_run, load_policy
+from cones.rl.spec import TrainingRun, new_run
+from cones.rl.training import Training
 from cones.rl.video import record_video
 from cones.run.display import ProgressLine, duration
-
-if TYPE_CHECKING:
-    from cones.rl.training import Training
 
 __all__ = ["add_to"]
 
@@ -165,7 +163,7 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
             for follower in followers:
                 follower(training)
 
-        trained = go_on(run, folder, options.threads, follow, another_budget)
+        trained = execute_training(run, folder, options.threads, follow, another_budget)
     _say(trained, folder)
     if trained.stop == "interrupted":
         print(f"cones: interrupted; `cones resume {folder}` goes on from here", file=sys.stderr)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from cones.experiments.figures import colour_of, figures_of, wants_log
+from cones.experiments.figures import figures_of
 from cones.experiments.summary import Summary
 from cones.experiments.tables import end_table, time_table
 from cones.files import atomic_write
+from cones.plots.drawing import colour_of, wants_log
 from cones.types import Vector
 
 __all__ = ["write_report"]

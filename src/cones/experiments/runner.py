@@ -16,11 +16,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TextIO
 
-from cones.experiments.board import Board, Outcome
-from cones.experiments.records import Folder
-from cones.experiments.session import Pause, Session, execute
+from cones.experiments.live_status import LiveStatus, Outcome
+from cones.experiments.session import session_of
 from cones.experiments.spec import AnyRun, Experiment
 from cones.kernels.threads import core_count
+from cones.records.folder import Folder
+from cones.records.session import Pause, Session, execute
 
 __all__ = ["run_experiment"]
 
@@ -63,11 +64,11 @@ def _run_all(
     workers: int | None,
     stream: TextIO,
 ) -> Outcome:
-    place.claim(experiment)
+    place.claim(experiment.specification())
     runs = [run for run in experiment.runs() if only(run)]
     pending = [run for run in runs if not place.is_finished(run)]
     outcome = Outcome(skipped=len(runs) - len(pending))
-    board = Board(len(runs), outcome, stream)
+    status = LiveStatus(len(runs), outcome, stream)
     slots = min(workers or core_count(), max(len(pending), 1))
     context = multiprocessing.get_context("spawn")  # fresh processes, in which BLAS starts with one thread
     messages: Any = context.Queue()
@@ -83,17 +84,17 @@ def _run_all(
                 with _environment(dict.fromkeys(ONE_THREAD, "1")), _interrupts_ignored():
                     process.start()
                 active[run.name] = process
-                board.start(run)
-            _listen(messages, active, board)
+                status.start(run)
+            _listen(messages, active, status)
     except KeyboardInterrupt:
         outcome.interrupted = True
         stop.set()
-        board.say("interrupted: the runs under way write their checkpoints (Ctrl-C again to leave at once)")
+        status.say("interrupted: the runs under way write their checkpoints (Ctrl-C again to leave at once)")
         _wait(active)
     finally:
         for process in active.values():
             process.kill()
-        board.close()
+        status.close()
     return outcome
 
 
@@ -109,12 +110,13 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
 
     def report(session: Session) -> None:
         nonlocal reported
-        if time.monotonic() - reported >= REPORT_SECONDS or session.stop() is not None or pause(session):
+        if time.monotonic() - reported >= REPORT_SECONDS or session.reason() is not None or pause(session):
             reported = time.monotonic()
             messages.put((name, "progress", pause.share(session), session.headline()))
 
     try:
         finished = execute(
+            session_of,
             run,
             Folder(folder),
             report,
@@ -126,7 +128,7 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
         messages.put((name, "failed", f"{type(error).__name__}: {error}", traceback.format_exc()))
 
 
-def _listen(messages: Any, active: dict[str, BaseProcess], board: Board) -> None:
+def _listen(messages: Any, active: dict[str, BaseProcess], status: LiveStatus) -> None:
     """Take messages for a moment, and notice processes that died without a word."""
     deadline = time.monotonic() + 0.2
     while True:
@@ -135,15 +137,15 @@ def _listen(messages: Any, active: dict[str, BaseProcess], board: Board) -> None
         except queue.Empty:
             break
         if kind == "progress":
-            board.progress(name, *details)
+            status.progress(name, *details)
         else:
             active.pop(name).join()
-            board.end(name, kind, *details)
-    board.draw()
+            status.end(name, kind, *details)
+    status.draw()
     for name, process in list(active.items()):
         if process.exitcode is not None and messages.empty():
             del active[name]
-            board.end(name, "failed", f"its process died with exit code {process.exitcode}", "")
+            status.end(name, "failed", f"its process died with exit code {process.exitcode}", "")
 
 
 def _wait(active: dict[str, BaseProcess]) -> None:

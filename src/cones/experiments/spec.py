@@ -1,4 +1,4 @@
-"""What an experiment is: every method on every problem, or task, with every seed."""
+"""An experiment as data: every method on every problem, or task, with every seed."""
 
 from __future__ import annotations
 
@@ -6,58 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
+from cones.records.method import MethodSpec, file_name
+from cones.records.problem import ProblemSpec
+from cones.rl.spec import TaskSpec, TrainingRun
 
-from cones.experiments.method import MethodSpec, file_name
-from cones.problems import Problem, problem_from
-from cones.rl.run import TaskSpec, TrainingRun
-from cones.strategy import Strategy
-
-if TYPE_CHECKING:
-    from cones.experiments.session import Session
-
-__all__ = ["AnyRun", "Experiment", "ProblemSpec", "Run"]
-
-
-@dataclass(frozen=True)
-class ProblemSpec:
-    """A problem with its dimension and what is done to it."""
-
-    problem: str
-    dim: int
-    shift: float | None = None
-    rotation: int | None = None
-    noise: float | None = None
-    relative_noise: float | None = None
-    sigma: float | None = None  # of the start, instead of the experiment's
-
-    def make(self) -> Problem:
-        return problem_from(
-            self.problem,
-            self.dim,
-            shift=self.shift,
-            rotation=self.rotation,
-            noise=self.noise,
-            relative_noise=self.relative_noise,
-        )
-
-    def specification(self) -> dict[str, Any]:
-        """Without what is not given, apart from the oldest keys, which every record has."""
-        always = ("problem", "dim", "shift", "rotation", "noise")
-        return {name: value for name, value in asdict(self).items() if name in always or value is not None}
-
-    @property
-    def label(self) -> str:
-        """As in titles: the problem's name, and its dimension."""
-        words = [self.problem.replace("_", "-").title()]
-        words += [f"+{self.shift:g}"] if self.shift is not None else []
-        words += [f"rotated {self.rotation}"] if self.rotation is not None else []
-        words += [f"noise {self.noise:g}"] if self.noise is not None else []
-        words += [f"noise {100 * self.relative_noise:g}%"] if self.relative_noise is not None else []
-        words += [f"sigma {self.sigma:g}"] if self.sigma is not None else []
-        return f"{' '.join(words)}, {self.dim}-D"
+__all__ = ["AnyRun", "Experiment", "Run"]
 
 
 @dataclass(frozen=True)
@@ -88,16 +43,6 @@ class Run:
             "seed": self.seed,
             "start": {"mean": self.mean, "sigma": self.sigma},
         }
-
-    def session(self, kept: tuple[Strategy, dict[str, Any]] | None = None) -> Session:
-        """The run at work: from its start, or from what a checkpoint has kept."""
-        from cones.experiments.session import FunctionSession
-
-        problem = self.problem.make()
-        if kept is None:
-            start = np.full(problem.dim, self.mean)
-            return FunctionSession(problem, self.method.strategy(start, self.sigma, self.seed))
-        return FunctionSession(problem, *kept)
 
 
 AnyRun = Run | TrainingRun
@@ -141,8 +86,6 @@ class Experiment:
         """The experiment whose `specification()` this is."""
         parts = dict(data)
         parts["problems"] = tuple(ProblemSpec(**entry) for entry in parts.get("problems", ()))
-        parts["tasks"] = tuple(
-            TaskSpec(**{**entry, "hidden": tuple(entry["hidden"])}) for entry in parts.get("tasks", ())
-        )
-        parts["methods"] = tuple(MethodSpec(**{**entry, "seeds": tuple(entry["seeds"])}) for entry in parts["methods"])
+        parts["tasks"] = tuple(map(TaskSpec.from_specification, parts.get("tasks", ())))
+        parts["methods"] = tuple(map(MethodSpec.from_specification, parts["methods"]))
         return Experiment(**parts)

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from cones.errors import InputError
-from cones.experiments.records import Folder, Record
-from cones.experiments.spec import Experiment, ProblemSpec
-from cones.rl.run import TaskSpec
+from cones.experiments.spec import Experiment
+from cones.plots.averages import mean_curve, measured
+from cones.records.folder import Folder
+from cones.records.problem import ProblemSpec
+from cones.records.record import Record
+from cones.rl.spec import TaskSpec
 from cones.types import Vector
 
-__all__ = ["Group", "Summary", "mean_curve", "measured", "summarise"]
-
-GRID = 400  # places at which curves are compared whose seeds have counted differently
+__all__ = ["Group", "Summary", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -85,29 +86,6 @@ class Group:
         if early:
             parts.append(f"ended by {', '.join(sorted(early))} {where}")
         return "; ".join(parts)
-
-
-def measured(x: Vector, y: Vector) -> tuple[Vector, Vector]:
-    """The part of a curve that is there."""
-    kept = np.isfinite(y)
-    return x[kept], y[kept]
-
-
-def mean_curve(lines: list[tuple[Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
-    """Common places, and mean and standard deviation of several curves there, as far as all of them go.
-
-    Curves that have no place in common have no mean.
-    """
-    length = min(x.size for x, _ in lines)
-    x = lines[0][0][:length]
-    if all(np.array_equal(other[:length], x) for other, _ in lines):
-        values = np.array([y[:length] for _, y in lines])
-    elif length and (first := max(x[0] for x, _ in lines)) <= (last := min(x[-1] for x, _ in lines)):
-        x = np.linspace(first, last, GRID)
-        values = np.array([np.interp(x, *line) for line in lines])
-    else:
-        x, values = np.empty(0), np.empty((len(lines), 0))
-    return x, values.mean(axis=0), values.std(axis=0)
 
 
 def _crossing(x: Vector, y: Vector, level: float | None) -> float:

@@ -23,7 +23,6 @@ timesteps = 3_000_000
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -36,13 +35,13 @@ import numpy as np
 
 from cones.checks import check_integer, check_number, check_one_of, check_positive
 from cones.errors import InputError
-from cones.experiments.method import LABELS, SETTINGS, MethodSpec
-from cones.experiments.spec import AnyRun, Experiment, ProblemSpec
-from cones.methods import METHODS
+from cones.experiments.spec import AnyRun, Experiment
 from cones.problems import PROBLEMS
-from cones.rl.environments import made
-from cones.rl.run import TASK_KEYS, TrainingRun, task_from
-from cones.rl.spaces import describe_spaces
+from cones.records.keys import Keys
+from cones.records.method import method_from, seeds_from
+from cones.records.problem import ProblemSpec
+from cones.rl.environments import spaces_of
+from cones.rl.spec import TASK_KEYS, TrainingRun, task_from
 
 __all__ = ["experiment_from", "read_experiment"]
 
@@ -64,79 +63,70 @@ def read_experiment(path: str | Path) -> Experiment:
 
 def experiment_from(data: Mapping[str, Any]) -> Experiment:
     """The experiment of a parsed TOML file. Every key is checked."""
-    keys = _Keys(data, "", ("name", "title", "seeds", "maxfev", "timesteps", "start", "problems", "tasks", "methods"))
-    seeds = _seeds("seeds", keys.get("seeds", 1))
+    keys = Keys(data, "", ("name", "title", "seeds", "maxfev", "timesteps", "start", "problems", "tasks", "methods"))
+    seeds = seeds_from("seeds", keys.get("seeds", 1))
     experiment = _on_tasks(keys, seeds) if keys.has("tasks") else _on_functions(keys, seeds)
     _check_names(experiment)
     return experiment
 
 
-def _on_functions(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
+def _on_functions(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
     keys.refuse("timesteps", "maxfev, which counts evaluations: `timesteps` is for tasks")
     maxfev = check_integer("maxfev", keys.need("maxfev"), 1)
-    start = _Keys(keys.get("start", {}), "start.", ("mean", "sigma"))
+    start = Keys(keys.get("start", {}), "start.", ("mean", "sigma"))
     experiment = Experiment(
         name=_name(keys.need("name")),
         title=str(keys.get("title", "")),
-        problems=tuple(_problem(entry, f"problems[{i}].") for i, entry in enumerate(_tables(keys, "problems"))),
+        problems=tuple(_problem(entry, f"problems[{i}].") for i, entry in enumerate(keys.tables("problems"))),
         methods=tuple(
-            _method(entry, f"methods[{i}].", seeds, maxfev) for i, entry in enumerate(_tables(keys, "methods"))
+            method_from(entry, f"methods[{i}].", seeds, maxfev) for i, entry in enumerate(keys.tables("methods"))
         ),
         mean=check_number("start.mean", start.get("mean", 0.0)),
         sigma=check_positive("start.sigma", start.get("sigma", 1.0)),
     )
     # Settings that cannot work are found now, not in a worker.
     for i, problem in enumerate(experiment.problems):
-        try:
+        with _errors_in(f"problems[{i}]."):
             PROBLEMS[problem.problem](problem.dim)
-        except InputError as error:
-            raise InputError(f"problems[{i}].{error}") from None
         for j, method in enumerate(experiment.methods):
             # A full covariance takes long to set up in many dimensions.
             dim = min(problem.dim, 100) if method.settings.get("belief") == "full" else problem.dim
-            with _errors_of_method(j):
+            with _errors_in(f"methods[{j}]."):
                 method.strategy(np.full(dim, experiment.mean), problem.sigma or experiment.sigma, 0)
     return experiment
 
 
-def _on_tasks(keys: _Keys, seeds: tuple[int, ...]) -> Experiment:
+def _on_tasks(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
     for name in ("problems", "maxfev", "start"):
         keys.refuse(name, "tasks alone, each with timesteps and sigma")
     tasks = []
-    for i, entry in enumerate(_tables(keys, "tasks")):
-        table = _Keys(entry, f"tasks[{i}].", TASK_KEYS)
+    for i, entry in enumerate(keys.tables("tasks")):
+        table = Keys(entry, f"tasks[{i}].", TASK_KEYS)
         tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
-        _check_environment(tasks[-1].task, f"tasks[{i}].")
+        with _errors_in(f"tasks[{i}]."):
+            spaces_of(tasks[-1].task)
     experiment = Experiment(
         name=_name(keys.need("name")),
         title=str(keys.get("title", "")),
         problems=(),
         tasks=tuple(tasks),
         methods=tuple(
-            _method(entry, f"methods[{i}].", seeds, None) for i, entry in enumerate(_tables(keys, "methods"))
+            method_from(entry, f"methods[{i}].", seeds, None) for i, entry in enumerate(keys.tables("methods"))
         ),
     )
     for task, (j, method) in product(tasks, enumerate(experiment.methods)):
-        with _errors_of_method(j):
-            method.strategy(np.zeros(10), task.sigma, 0, TrainingRun(task, method, 0).settings, maxiter=task.timesteps)
+        with _errors_in(f"methods[{j}]."):
+            TrainingRun(task, method, 0).strategy(10)
     return experiment
 
 
-def _check_environment(task: str, place: str) -> None:
-    """What cannot be trained on is found now, not in a worker."""
-    try:
-        with made(task) as environment:
-            describe_spaces(environment)
-    except InputError as error:
-        raise InputError(f"{place}{error}") from None
-
-
 @contextmanager
-def _errors_of_method(place: int) -> Iterator[None]:
+def _errors_in(place: str) -> Iterator[None]:
+    """Put the table's place before the messages of what was read from it."""
     try:
         yield
     except (InputError, TypeError) as error:
-        raise InputError(f"methods[{place}].{error}") from None
+        raise InputError(f"{place}{error}") from None
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -155,42 +145,8 @@ def _check_names(experiment: Experiment) -> None:
             )
 
 
-class _Keys:
-    """A table of which every key must be known."""
-
-    def __init__(self, table: Any, place: str, known: tuple[str, ...]) -> None:
-        if not isinstance(table, Mapping):
-            raise InputError(f"{place.rstrip('.') or 'the file'}: expected a table, got {table!r}")
-        for name in table:
-            if name not in known:
-                raise InputError(f"{place}{name}: unknown key; expected one of {', '.join(known)}")
-        self.table, self._place = table, place
-
-    def has(self, name: str) -> bool:
-        return name in self.table
-
-    def refuse(self, name: str, expected: str) -> None:
-        if name in self.table:
-            raise InputError(f"{self._place}{name}: expected {expected}")
-
-    def get(self, name: str, default: Any) -> Any:
-        return self.table.get(name, default)
-
-    def need(self, name: str) -> Any:
-        if name not in self.table:
-            raise InputError(f"{self._place}{name}: expected this key, and it is missing")
-        return self.table[name]
-
-
-def _tables(keys: _Keys, name: str) -> list[Any]:
-    tables = keys.need(name)
-    if not isinstance(tables, list) or not tables:
-        raise InputError(f"{name}: expected at least one [[{name}]] table")
-    return tables
-
-
 def _problem(table: Any, place: str) -> ProblemSpec:
-    keys = _Keys(table, place, ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "sigma"))
+    keys = Keys(table, place, ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "sigma"))
     shift, rotation = keys.get("shift", None), keys.get("rotation", None)
     return ProblemSpec(
         problem=check_one_of(f"{place}problem", keys.need("problem"), tuple(PROBLEMS)),
@@ -205,34 +161,7 @@ def _problem(table: Any, place: str) -> ProblemSpec:
     )
 
 
-def _method(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | None) -> MethodSpec:
-    known = tuple(table) if isinstance(table, Mapping) else ()
-    name = check_one_of(f"{place}method", _Keys(table, place, known).need("method"), tuple(METHODS))
-    budget = () if maxfev is None else ("maxfev",)
-    keys = _Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
-    for key, value in table.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InputError(f"{place}{key}: expected a finite number, got {value}; leave the key out to switch it off")
-    return MethodSpec(
-        label=str(keys.get("label", LABELS[name])),
-        method=name,
-        seeds=_seeds(f"{place}seeds", keys.get("seeds", list(seeds))),
-        maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
-        settings={key: table[key] for key in SETTINGS[name] if key in table},
-        note=str(keys.get("note", "")),
-    )
-
-
 def _name(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"\w[\w.-]*", value):
         raise InputError(f"name: expected letters, digits, '.', '-' and '_' to name a folder, got {value!r}")
     return value
-
-
-def _seeds(name: str, value: Any) -> tuple[int, ...]:
-    if isinstance(value, list):
-        seeds = tuple(check_integer(name, seed, 0) for seed in value)
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise InputError(f"{name}: expected different seeds, at least one, got {value}")
-        return seeds
-    return tuple(range(check_integer(name, value, 1)))

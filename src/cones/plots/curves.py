@@ -16,7 +16,7 @@ from cones.strategy import Strategy
 from cones.types import Vector
 
 if TYPE_CHECKING:
-    from cones.experiments.records import Record
+    from cones.records import Record
 
 __all__ = ["AXES", "Columns", "Group", "columns_from", "curves_of"]
 
@@ -110,7 +110,7 @@ def _read(path: Path) -> list[Found]:
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if path.name.endswith(".json.gz"):
-        from cones.experiments.records import read_record
+        from cones.records import read_record
 
         return [_of_record(read_record(path), path)]
     if path.suffix == ".json":
@@ -123,7 +123,7 @@ def _read(path: Path) -> list[Found]:
 
 
 def _read_folder(path: Path) -> list[Found]:
-    from cones.experiments.records import Folder
+    from cones.records import Folder
 
     records = Folder(path).records() if (path / "runs").is_dir() else []
     if not records:
@@ -132,7 +132,7 @@ def _read_folder(path: Path) -> list[Found]:
 
 
 def _of_record(record: Record, path: Path) -> Found:
-    from cones.experiments.spec import ProblemSpec
+    from cones.records import ProblemSpec
 
     run = record.run
     try:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from cones.errors import InputError
-from cones.experiments.figures import colour_of, draw_curve, legend_below, new_figure, plain, style_axis, wants_log
-from cones.experiments.summary import mean_curve, measured
+from cones.plots.averages import mean_curve, measured
 from cones.plots.curves import Columns, Group
+from cones.plots.drawing import colour_of, draw_curve, legend_below, new_figure, plain, style_axis, wants_log
 from cones.types import Vector
 
 __all__ = ["PANELS", "draw"]

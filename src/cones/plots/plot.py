@@ -56,7 +56,7 @@ def plot(
 
     figure = draw(groups, x, title, to_show=place is None)
     if place is not None:
-        from cones.experiments.figures import save_figure
+        from cones.plots.drawing import save_figure
 
         save_figure(figure, place)
     return figure

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cones.checks import check_integer
 from cones.errors import InputError
+from cones.records.folder import Folder
+from cones.records.record import read_record
+from cones.records.session import execute, read_checkpoint
 from cones.rl.policy import Policy
 from cones.rl.rollouts import Episodes
-from cones.rl.run import TASK_KEYS, TrainingRun
+from cones.rl.spec import TrainingRun, new_run
+from cones.rl.training import Training, rollouts_of
 from cones.types import Vector
 
-if TYPE_CHECKING:
-    from cones.rl.training import Training
-
-__all__ = ["Trained", "evaluate", "load_policy", "resume", "train"]
+__all__ = ["Trained", "evaluate", "execute_training", "kept_run", "load_policy", "resume", "train"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def train(
         >>> trained.policy(np.zeros(4)) in (0, 1)
         True
     """
-    return go_on(new_run(task, method, seed, timesteps, settings), out, threads, callback)
+    return execute_training(new_run(task, method, seed, timesteps, settings), out, threads, callback)
 
 
 def resume(
@@ -99,7 +100,9 @@ def resume(
         folder: what `train` was given as `out`.
         timesteps: another budget, to train longer.
     """
-    return go_on(kept_run(folder, timesteps), folder, threads, callback, another_budget=timesteps is not None)
+    return execute_training(
+        kept_run(folder, timesteps), folder, threads, callback, another_budget=timesteps is not None
+    )
 
 
 def load_policy(folder: str | PathLike[str]) -> Policy:
@@ -121,8 +124,6 @@ def load_policy(folder: str | PathLike[str]) -> Policy:
 
 def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int | None = None) -> Episodes:
     """Episodes of one policy: their `returns`, `lengths`, and `problems` where one failed."""
-    from cones.rl.training import rollouts_of
-
     words = np.random.SeedSequence(check_integer("seed", seed, 0)).generate_state(
         check_integer("episodes", episodes, 1)
     )
@@ -136,53 +137,30 @@ def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int
         )
 
 
-def new_run(task: str, method: str, seed: int, timesteps: float | None, settings: dict[str, Any]) -> TrainingRun:
-    """The run that keyword arguments describe, checked as the same keys of an experiment file are."""
-    from cones.experiments.toml import experiment_from
-
-    on_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
-    rest = {name: value for name, value in settings.items() if name not in TASK_KEYS}
-    try:
-        experiment = experiment_from(
-            {
-                "name": "training",
-                "seeds": [seed],
-                "tasks": [{"task": task, "timesteps": timesteps, **on_task}],
-                "methods": [{"method": method, **rest}],
-            }
-        )
-    except InputError as error:  # which speaks of tables in a file
-        raise InputError(re.sub(r"^(tasks|methods)\[0\]\.", "", str(error))) from None
-    run = experiment.runs()[0]
-    assert isinstance(run, TrainingRun)
-    return run
-
-
 def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:
     """The only run of a folder, with another budget if one is given."""
-    from cones.experiments.records import Folder, read_record
-    from cones.experiments.spec import Experiment
-
+    place = Folder(folder)
+    data = place.experiment()
     try:
-        runs = Experiment.from_specification(Folder(folder).experiment()).runs()
+        run = TrainingRun.from_experiment(data)
+    except InputError as error:
+        raise InputError(f"{folder}: {error}") from None
     except (TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{folder}: expected an experiment in experiment.json ({error})") from None
-    if len(runs) != 1 or not isinstance(runs[0], TrainingRun):
-        raise InputError(f"{folder}: expected the folder of one training run, made by `cones train`")
-    record, checkpoint = Folder(folder).record_path(runs[0]), Folder(folder).checkpoint_path(runs[0])
+    record, checkpoint = place.record_path(run), place.checkpoint_path(run)
     recorded = read_record(record).columns["timesteps"] if record.exists() else np.empty(0)
     done = int(recorded[-1]) if recorded.size else 0  # none, if not even the first iteration was complete
     if done and not checkpoint.exists():
         raise InputError(f"{folder}: {done} timesteps are recorded, but the checkpoint {checkpoint.name} is not there")
     if timesteps is None:
-        return runs[0]
+        return run
     budget = check_integer("timesteps", timesteps, 1)
     if budget < done:
         raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
-    return replace(runs[0], task=replace(runs[0].task, timesteps=budget))
+    return replace(run, task=replace(run.task, timesteps=budget))
 
 
-def go_on(
+def execute_training(
     run: TrainingRun,
     out: str | PathLike[str] | None,
     threads: int | None = None,
@@ -190,13 +168,9 @@ def go_on(
     another_budget: bool = False,
 ) -> Trained:
     """Begin a run, or take it up from its checkpoint in `out`, and train until it ends or Ctrl-C."""
-    from cones.experiments.records import Folder
-    from cones.experiments.session import execute, read_checkpoint
-    from cones.experiments.spec import Experiment
-
     sessions: list[Training] = []
 
-    def follow(session: Any) -> None:
+    def follow(session: Training) -> None:
         if not sessions:
             sessions.append(session)
         if callback is not None:
@@ -207,16 +181,13 @@ def go_on(
         place = Folder(out if out is not None else stack.enter_context(tempfile.TemporaryDirectory()))
         place.make()
         stack.enter_context(place.locked())
-        experiment = Experiment(
-            name="training", title=run.task.task, problems=(), tasks=(run.task,), methods=(run.method,)
-        )
         if another_budget:
             read_checkpoint(place.checkpoint_path(run))  # or an error, before anything is changed
-            place.declare(experiment)
+            place.declare(run.experiment())
         else:
-            place.claim(experiment)
+            place.claim(run.experiment())
         try:
-            execute(replace(run, threads=threads), place, follow)
+            execute(partial(Training, threads=threads), run, place, follow)
         except KeyboardInterrupt:
             stop = "interrupted"
             if not sessions:
@@ -224,7 +195,7 @@ def go_on(
         except StopIteration:
             stop = "callback"
         session = sessions[0]
-        reason = session.stop()
+        reason = session.reason()
         return Trained(
             session.policy(),
             session.last("mean_reward"),

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from cones.errors import InputError, MissingExtraError
+from cones.rl.spaces import describe_spaces
 from cones.rl.tasks import PAPER
 
-__all__ = ["import_gymnasium", "made"]
+__all__ = ["import_gymnasium", "made", "spaces_of"]
 
 
 def import_gymnasium(mujoco: bool = False) -> Any:
@@ -46,3 +47,9 @@ def made(task: str, **options: Any) -> Iterator[Any]:
         yield environment
     finally:
         environment.close()
+
+
+def spaces_of(task: str) -> dict[str, Any]:
+    """The spaces of an environment as plain data; an error if policies cannot be trained on it."""
+    with made(task) as environment:
+        return describe_spaces(environment)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +45,14 @@ class Normaliser:
         return Normaliser(
             total, self.mean + distance * share, self.scatter + scatter + distance**2 * (self.count * share)
         )
+
+    def state(self) -> dict[str, Any]:
+        """The numbers as JSON, for a checkpoint."""
+        return {"count": self.count, "mean": self.mean.tolist(), "scatter": self.scatter.tolist()}
+
+    @staticmethod
+    def from_state(state: Mapping[str, Any]) -> Normaliser:
+        return Normaliser(state["count"], np.array(state["mean"]), np.array(state["scatter"]))
 
     @property
     def shift(self) -> Vector:

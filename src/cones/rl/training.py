@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from cones.errors import CheckpointError
-from cones.experiments.records import Folder, Named
-from cones.experiments.session import Pause, Session
-from cones.progress.history import RADII
+from cones.evaluate import Evaluator
+from cones.evaluate.evaluator import Candidates
 from cones.progress.stopping import StopReason
+from cones.records.folder import Folder, Named
+from cones.records.session import Kept, Pause, Session
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Network, Policy
 from cones.rl.rollouts import Episodes, Rollouts
-from cones.rl.run import TrainingRun
 from cones.rl.spaces import flat_size
+from cones.rl.spec import TrainingRun
 from cones.rl.tasks import PHYSICS
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
@@ -43,13 +44,13 @@ def rollouts_of(task: str, threads: int | None = None) -> Rollouts:
 
 
 class Training(Session):
-    """One training run. An iteration is either one of the strategy or an evaluation of the mean policy.
+    """One training run. After some of its iterations the mean policy is evaluated.
 
-    Every episode's seed comes from (seed, purpose, iteration), so that a run does not depend on the number of
-    threads and, taken up from a checkpoint, goes on bit for bit.
+    Every episode's seed comes from (seed, purpose, iteration), so that a run does not depend on where its episodes run
+    and goes on from a checkpoint bit for bit.
     """
 
-    HISTORY = ("evaluations", "step", "spread", "kl", "multiplier", "gap", "failures", *RADII)
+    NOT_RECORDED = ("best", "mean_loss", "loss_deviation", "seconds")
     MEASURED = (
         "timesteps",  # of training, so far
         "population_reward",  # mean return of the candidates
@@ -62,28 +63,20 @@ class Training(Session):
     )
     KEEPS_CHECKPOINT = True  # to train on
 
-    def __init__(self, run: TrainingRun, kept: tuple[Strategy, dict[str, Any]] | None = None) -> None:
+    def __init__(self, run: TrainingRun, kept: Kept | None = None, threads: int | None = None) -> None:
         self.run = run
-        self.rollouts = rollouts_of(run.task.task, run.threads)
+        self.rollouts = rollouts_of(run.task.task, threads)
         space = self.rollouts.space
         sizes = (flat_size(space["observation"]), *run.task.hidden, flat_size(space["action"]))
         self.network = Network(sizes, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
-        if kept is None:
-            super().__init__(self._start())
-            self._seen = {0: Normaliser.empty(self.network.sizes[0])}
-        else:
-            strategy, extra = kept
+        strategy, extra = kept or (run.strategy(self.network.dim), None)
+        seen = Normaliser.empty(self.network.sizes[0])
+        if extra is not None:
             self._check(strategy, extra)
-            super().__init__(strategy, extra)
-            seen = extra["normaliser"]
-            self._seen = {
-                strategy.state.iteration: Normaliser(seen["count"], np.array(seen["mean"]), np.array(seen["scatter"]))
-            }
-
-    def _start(self) -> Strategy:
-        run = self.run
-        return run.method.strategy(np.zeros(self.network.dim), run.task.sigma, run.seed, run.settings, maxiter=math.inf)
+            seen = Normaliser.from_state(extra["normaliser"])
+        super().__init__(strategy, _Returns(self), extra)
+        self._seen = {self.iteration: seen}  # by iteration: the next one's counts once the strategy is told
 
     def _check(self, strategy: Strategy, extra: dict[str, Any]) -> None:
         kept = extra.get("task")
@@ -96,10 +89,6 @@ class Training(Session):
             )
 
     @property
-    def iteration(self) -> int:
-        return self.strategy.state.iteration
-
-    @property
     def normaliser(self) -> Normaliser:
         return self._seen[self.iteration]
 
@@ -107,7 +96,7 @@ class Training(Session):
     def timesteps(self) -> int:
         return int(self._rows[self.iteration - 1]["timesteps"]) if self.iteration else 0
 
-    def stop(self) -> StopReason | None:
+    def reason(self) -> StopReason | None:
         if self.evaluation_is_due():
             return None
         if self.timesteps >= self.run.task.timesteps:
@@ -117,35 +106,40 @@ class Training(Session):
     def share(self) -> float:
         return min(1.0, self.timesteps / self.run.task.timesteps)
 
-    def iterate(self) -> None:
-        if self.evaluation_is_due():
-            self._evaluate()
-        else:
-            self._train()
+    def returns(self, candidates: Candidates) -> Vector:
+        """The mean return of each candidate's episodes."""
+        count = self.run.task.episodes
+        self._last = self._episodes(np.repeat(np.asarray(candidates), count, axis=0), TRAINING)
+        returns: Vector = self._last.returns.reshape(-1, count).mean(axis=1)
+        return returns
 
-    def _train(self) -> None:
-        strategy, task, iteration = self.strategy, self.run.task, self.iteration
-        begin = time.perf_counter()
-        X = strategy.ask()
-        asked = time.perf_counter()
-        episodes = self._episodes(np.repeat(np.asarray(X), task.episodes, axis=0), TRAINING)
-        rolled = time.perf_counter()
-        returns = episodes.returns.reshape(len(X), task.episodes).mean(axis=1)
-        good = returns[~np.isnan(returns)]
-        row = self._begin_row(
-            timesteps=self.timesteps + episodes.timesteps,
-            population_reward=float(good.mean()) if good.size else math.nan,
-            population_best=float(good.max()) if good.size else math.nan,
-            evaluation_seconds=rolled - asked,
-        )
-        # Like the row: without the strategy's next iteration it does not count.
-        self._seen = {iteration: self.normaliser, iteration + 1: episodes.merged_into(self.normaliser)}
-        self.problems = episodes.problems
-        strategy.tell(X, -returns)
-        row["optimizer_seconds"] = asked - begin + time.perf_counter() - rolled
+    def evaluated(self, losses: Vector, seconds: float) -> None:
+        super().evaluated(losses, seconds)
+        good = -losses[~np.isnan(losses)]
+        self._rows[self.iteration] |= {
+            "timesteps": self.timesteps + self._last.timesteps,
+            "population_reward": float(good.mean()) if good.size else math.nan,
+            "population_best": float(good.max()) if good.size else math.nan,
+        }
+        self._seen = {
+            self.iteration: self.normaliser,
+            self.iteration + 1: self._last.merged_into(self.normaliser),
+        }
+        self.problems = self._last.problems
+
+    def begun(self) -> None:
+        if self.evaluation_is_due():  # the run was interrupted before it
+            self._evaluate()
+            self.report(self)
+
+    def told(self, seconds: float) -> None:
+        super().told(seconds)
+        if self.evaluation_is_due():
+            self.report(self)
+            self._evaluate()
 
     def evaluation_is_due(self) -> bool:
-        """Whether the next iteration is an evaluation of the mean policy."""
+        """True if the mean policy is to be evaluated before the next iteration."""
         iteration, task = self.iteration, self.run.task
         if not iteration or "mean_reward" in self._rows[iteration - 1]:
             return False
@@ -175,32 +169,43 @@ class Training(Session):
         return f"reward {found:.5g}"
 
     def row(self) -> dict[str, float]:
-        """What is known of the last iteration."""
-        names = self.HISTORY if self.iteration else ()
-        known = {name: float(self.strategy.history.last(name, 1)[0]) for name in names}
-        return {**known, **(self._rows[self.iteration - 1] if self.iteration else {})}
+        """All numbers of the last iteration by name."""
+        if not self.iteration:
+            return {}
+        columns = self.strategy.intermediate_result().items()
+        left_out = ("fun", *self.NOT_RECORDED)
+        known = {name: value for name, value in columns if isinstance(value, float) and name not in left_out}
+        return {**known, **self._rows[self.iteration - 1]}
 
     def last(self, column: str) -> float:
         """The last number of a column that was measured, or NaN."""
         rows = self._rows[: self.iteration]
         return next((row[column] for row in reversed(rows) if column in row), math.nan)
 
-    def policy(self, parameters: Vector | None = None) -> Policy:
-        """The mean policy, or that of other parameters, with the normaliser as it is now."""
-        seen = self.normaliser
-        flat = self.strategy.state.belief.mean if parameters is None else parameters
-        return Policy(self.run.task.task, self.network, flat, seen.shift, seen.scale, self.rollouts.space)
+    def policy(self) -> Policy:
+        """The mean policy, with the normaliser as it is now."""
+        seen, mean = self.normaliser, self.strategy.state.belief.mean
+        return Policy(self.run.task.task, self.network, mean, seen.shift, seen.scale, self.rollouts.space)
 
     def state(self) -> dict[str, Any]:
-        seen = self.normaliser
-        normaliser = {"count": seen.count, "mean": seen.mean.tolist(), "scatter": seen.scatter.tolist()}
-        return {**super().state(), "task": self.run.task.task, "normaliser": normaliser}
+        return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser.state()}
 
     def write_results(self, folder: Folder, run: Named) -> None:
         self.policy().save(folder.runs / f"{run.name}.policy.npz")
 
+
+class _Returns(Evaluator):
+    """The losses of a population: the negative mean returns of its episodes."""
+
+    def __init__(self, training: Training) -> None:
+        super().__init__()
+        self._training = training
+
+    def losses(self, candidates: Candidates) -> Vector:
+        return -self._training.returns(candidates)
+
     def close(self) -> None:
-        self.rollouts.close()
+        self._training.rollouts.close()
 
 
 @dataclass(frozen=True)

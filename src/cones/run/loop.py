@@ -1,4 +1,4 @@
-"""The loop around ask and tell: evaluation, progress, callbacks, checkpoints, and how it ends."""
+"""What `minimize` adds to the loop: progress, callbacks, checkpoints, and a result however the run ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from cones.evaluate import Evaluator
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
 from cones.run import checkpoint as checkpoints
 from cones.run.display import ProgressLine
+from cones.run.iterate import Observer, iterate
 from cones.strategy import Strategy
+from cones.types import Vector
 
 __all__ = ["run_to_end"]
 
@@ -35,118 +37,135 @@ def run_to_end(
     checkpoint: str | PathLike[str] | None,
     checkpoint_every: int | None,
 ) -> OptimizeResult:
-    """Ask, evaluate and tell until a reason to stop; whatever ends it, nothing that was evaluated is lost."""
+    """Run the loop to its end; whatever ends it, nothing that was evaluated is lost."""
+    outcome = _Outcome(strategy, evaluator)
+    display = _Display(strategy) if disp else None
+    observers: list[Observer] = [outcome]
     try:
         if callback is not None and not callable(callback):
             raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
-        run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every}
-        saver = None if checkpoint is None else _Saver(strategy, fspath(checkpoint), run)
-        report = None if callback is None else _reporter(callback)
-        line = ProgressLine() if disp else None
-        if saver:
-            saver.write()  # before any work is done: a place that cannot be written to is an error now
+        if checkpoint is not None:
+            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every}
+            observers.append(_Saver(strategy, fspath(checkpoint), run))
+        if display:
+            observers.append(display)
+        if callback is not None:
+            observers.append(_Callback(strategy, callback))
     except BaseException:
         evaluator.abort()
         raise
-    failures: list[str] = []
-    reason: StopReason | None = None
-    begun = -1  # the last iteration whose evaluation began
     try:
-        with evaluator:
-            while (reason := strategy.stop()) is None:
-                candidates = strategy.ask()
-                begun = strategy.state.iteration
-                losses = evaluator.losses(candidates)
-                failures += [
-                    f"iteration {begun}, candidate {k}: {why}" for k, why in sorted(evaluator.failures.items())
-                ]
-                strategy.tell(candidates, losses)
-                if saver:
-                    saver.write_if_due()
-                if line:
-                    line.update(strategy)
-                if report and not report(strategy):
-                    reason = CALLBACK
-                    break
+        reason = iterate(strategy, evaluator, observers)
     except KeyboardInterrupt:
         reason = INTERRUPTED
     except (Exception, SystemExit) as error:
         state = strategy.state
         error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
         with suppress(AttributeError):  # some exceptions take no attributes
-            error.cones_result = _result(strategy, evaluator, begun, failures, RUNNING)  # type: ignore[union-attr]
+            error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
         raise
-    finally:
-        if line:
-            line.close()
-        if saver:
-            saver.write_again()
-    if line:
-        told = f" {len(failures)} evaluations failed, the last in {failures[-1]}." if failures else ""
-        line.finish(strategy, reason.message + told)
-    return _result(strategy, evaluator, begun, failures, reason)
+    if display:
+        display.finish(reason.message + outcome.summary())
+    return outcome.result(reason)
 
 
-def _result(
-    strategy: Strategy, evaluator: Evaluator, begun: int, failures: list[str], reason: StopReason
-) -> OptimizeResult:
+class _Outcome(Observer):
     """The result, with what is known of a population whose evaluation was cut short."""
-    result, partial = strategy.result_with(reason), evaluator.partial
-    result.failures = failures
-    cut_short = begun == strategy.state.iteration  # its losses were not told
-    if cut_short and partial is not None and not np.isnan(partial).all():
-        best = int(np.nanargmin(partial))
-        result.nfev += int((~np.isnan(partial)).sum())
-        if not result.fun <= partial[best]:
-            result.x, result.fun = strategy.ask()[best].copy(), float(partial[best])
-    return result
+
+    def __init__(self, strategy: Strategy, evaluator: Evaluator) -> None:
+        self._strategy, self._evaluator = strategy, evaluator
+        self._failures: list[str] = []
+        self._asked = -1  # the last iteration whose evaluation began
+
+    def asked(self) -> None:
+        self._asked = self._strategy.state.iteration
+
+    def evaluated(self, losses: Vector, seconds: float) -> None:
+        failures = sorted(self._evaluator.failures.items())
+        self._failures += [f"iteration {self._asked}, candidate {k}: {why}" for k, why in failures]
+
+    def summary(self) -> str:
+        """The failures in one sentence, or nothing."""
+        count = len(self._failures)
+        return f" {count} evaluations failed, the last in {self._failures[-1]}." if count else ""
+
+    def result(self, reason: StopReason) -> OptimizeResult:
+        strategy, partial = self._strategy, self._evaluator.partial
+        result = strategy.result_with(reason)
+        result.failures = self._failures
+        cut_short = self._asked == strategy.state.iteration  # its losses were not told
+        if cut_short and partial is not None and not np.isnan(partial).all():
+            best = int(np.nanargmin(partial))
+            result.nfev += int((~np.isnan(partial)).sum())
+            if not result.fun <= partial[best]:
+                result.x, result.fun = strategy.ask()[best].copy(), float(partial[best])
+        return result
 
 
-def _reporter(callback: Callable[..., Any]) -> Callable[[Strategy], bool]:
-    """The callback in SciPy's two forms; False when it asks to stop."""
-    try:
-        keyword = set(inspect.signature(callback).parameters) == {"intermediate_result"}
-    except (TypeError, ValueError):
-        keyword = False
-
-    def report(strategy: Strategy) -> bool:
-        result = strategy.intermediate_result()
-        try:
-            if keyword:
-                callback(intermediate_result=result)
-            else:
-                callback(result.x)
-        except StopIteration:
-            return False
-        return True
-
-    return report
-
-
-class _Saver:
-    """Writes checkpoints when they are due. A failure after the first is a warning: the run goes on."""
+class _Saver(Observer):
+    """Writes checkpoints. If the first cannot be written, that is an error; later ones that cannot are warnings."""
 
     def __init__(self, strategy: Strategy, path: str, run: dict[str, Any]) -> None:
         self._strategy, self._path, self._run = strategy, path, run
         self._every: int | None = run["checkpoint_every"]
-        self._iteration, self._time = -1, 0.0
+        self._write()
 
-    def write(self) -> None:
+    def _write(self) -> None:
         checkpoints.save(self._path, self._strategy, self._run)
         self._iteration, self._time = self._strategy.state.iteration, time.monotonic()
 
-    def write_if_due(self) -> None:
+    def told(self, seconds: float) -> None:
         if self._every is None:
             due = time.monotonic() - self._time >= CHECKPOINT_SECONDS
         else:
             due = self._strategy.state.iteration % self._every == 0
         if due:
-            self.write_again()
+            self.ended()
 
-    def write_again(self) -> None:
-        if self._iteration in (-1, self._strategy.state.iteration):  # never begun, or up to date
+    def ended(self) -> None:
+        if self._iteration == self._strategy.state.iteration:
             return
         try:
-            self.write()
+            self._write()
         except CheckpointError as error:
             warnings.warn(f"{error}; the previous checkpoint is kept", RuntimeWarning, stacklevel=2)
+
+
+class _Display(Observer):
+    """Progress on standard error."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy, self._line = strategy, ProgressLine()
+
+    def told(self, seconds: float) -> None:
+        self._line.update(self._strategy)
+
+    def ended(self) -> None:
+        self._line.close()
+
+    def finish(self, message: str) -> None:
+        self._line.finish(self._strategy, message)
+
+
+class _Callback(Observer):
+    """Calls a callback in SciPy's two forms; StopIteration in it ends the run."""
+
+    def __init__(self, strategy: Strategy, callback: Callable[..., Any]) -> None:
+        self._strategy, self._callback, self._stopped = strategy, callback, False
+        try:
+            self._keyword = set(inspect.signature(callback).parameters) == {"intermediate_result"}
+        except (TypeError, ValueError):
+            self._keyword = False
+
+    def told(self, seconds: float) -> None:
+        result = self._strategy.intermediate_result()
+        try:
+            if self._keyword:
+                self._callback(intermediate_result=result)
+            else:
+                self._callback(result.x)
+        except StopIteration:
+            self._stopped = True
+
+    def stop(self) -> StopReason | None:
+        return CALLBACK if self._stopped else None

@@ -1,4 +1,4 @@
-"""What an experiment's runs have come to, on the terminal."""
+"""The progress of an experiment on the terminal, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TextIO
 from cones.experiments.spec import AnyRun
 from cones.run.display import duration
 
-__all__ = ["Board", "Outcome"]
+__all__ = ["LiveStatus", "Outcome"]
 
 
 @dataclass
 class Outcome:
-    """What became of an experiment."""
+    """How many runs of an experiment finished, were skipped, were paused or failed."""
 
     finished: int = 0
     skipped: int = 0
@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass
 class _Progress:
-    """A run under way."""
+    """A run in progress."""
 
     started: float
     begin: float = 0.0
@@ -45,8 +45,8 @@ class _Progress:
         return f"  {duration((time.monotonic() - self.begin) * (1.0 - self.share) / done)} left"
 
 
-class Board:
-    """Progress: on a terminal a block that is redrawn; elsewhere finished runs, and the others every half minute."""
+class LiveStatus:
+    """On a terminal a block that is redrawn; elsewhere a line per finished run, and the others every half minute."""
 
     def __init__(self, total: int, outcome: Outcome, stream: TextIO) -> None:
         self._total, self._outcome, self._stream = total, outcome, stream
@@ -63,7 +63,7 @@ class Board:
 
     def progress(self, name: str, share: float, headline: str) -> None:
         if (run := self._runs.get(name)) is not None:
-            if run.first is None:  # what was done before it was taken up again says nothing of its speed
+            if run.first is None:  # what was done before it was resumed says nothing about its speed
                 run.begin, run.first = time.monotonic(), share
             run.share, run.headline = share, headline
 

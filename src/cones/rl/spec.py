@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from cones.checks import check_bool, check_integer, check_number, check_positive
 from cones.errors import InputError
-from cones.experiments.method import RATES, MethodSpec, file_name
+from cones.records.method import RATES, MethodSpec, file_name, method_from
+from cones.rl.environments import spaces_of
 from cones.rl.tasks import PAPER
 from cones.strategy import Strategy
 
-if TYPE_CHECKING:
-    from cones.rl.training import Training
-
-__all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "task_from"]
+__all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 
 # For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
 OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
@@ -38,6 +40,10 @@ class TaskSpec:
     @property
     def label(self) -> str:
         return self.task
+
+    @staticmethod
+    def from_specification(data: Mapping[str, Any]) -> TaskSpec:
+        return TaskSpec(**{**data, "hidden": tuple(data["hidden"])})
 
 
 TASK_KEYS = (
@@ -78,7 +84,6 @@ class TrainingRun:
     task: TaskSpec
     method: MethodSpec
     seed: int
-    threads: int | None = None  # on how many it runs; its numbers do not depend on it
 
     @property
     def on(self) -> TaskSpec:
@@ -117,7 +122,37 @@ class TrainingRun:
             "seed": self.seed,
         }
 
-    def session(self, kept: tuple[Strategy, dict[str, Any]] | None = None) -> Training:
-        from cones.rl.training import Training
+    def strategy(self, dim: int) -> Strategy:
+        """The strategy at its start, for a policy of `dim` parameters."""
+        return self.method.strategy(np.zeros(dim), self.task.sigma, self.seed, self.settings, maxiter=math.inf)
 
-        return Training(self, kept)
+    def experiment(self) -> dict[str, Any]:
+        """The specification of an experiment that has this run only."""
+        data = {
+            "name": "training",
+            "methods": [asdict(self.method)],
+            "title": self.task.task,
+            "tasks": [asdict(self.task)],
+        }
+        return json.loads(json.dumps(data))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def from_experiment(data: Mapping[str, Any]) -> TrainingRun:
+        """The run whose `experiment()` this is."""
+        tasks, methods = data.get("tasks", []), data["methods"]
+        if len(tasks) != 1 or len(methods) != 1 or len(methods[0]["seeds"]) != 1:
+            raise InputError("expected the folder of one training run, written by `cones train`")
+        method = MethodSpec.from_specification(methods[0])
+        return TrainingRun(TaskSpec.from_specification(tasks[0]), method, method.seeds[0])
+
+
+def new_run(task: str, method: str, rng: int, timesteps: float | None, settings: Mapping[str, Any]) -> TrainingRun:
+    """The run that keyword arguments describe. Each of them is checked."""
+    of_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
+    of_method = {name: value for name, value in settings.items() if name not in TASK_KEYS}
+    seed = check_integer("rng", rng, 0)
+    spec = task_from({"task": task, "timesteps": timesteps, **of_task})
+    run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
+    spaces_of(task)
+    run.strategy(10)  # settings that cannot work are found before anything is written
+    return run

@@ -1,20 +1,22 @@
-"""A method of an experiment with its settings, and the names of runs."""
+"""A method with its settings, as experiments and training runs declare it, and the names of runs."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cones.checks import check_one_of
+from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
 from cones.methods import METHODS
 from cones.optimizers import SGD, Adam, Direct
+from cones.records.keys import Keys
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["LABELS", "RATES", "SETTINGS", "MethodSpec", "file_name"]
+__all__ = ["LABELS", "RATES", "SETTINGS", "MethodSpec", "file_name", "method_from", "seeds_from"]
 
 LABELS = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA", "sepcma": "SepCMA"}
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
@@ -40,6 +42,10 @@ class MethodSpec:
     settings: dict[str, Any] = field(default_factory=dict)
     note: str = ""
 
+    @staticmethod
+    def from_specification(data: Mapping[str, Any]) -> MethodSpec:
+        return MethodSpec(**{**data, "seeds": tuple(data["seeds"])})
+
     def strategy(
         self, start: Vector, sigma: float, seed: int, all_settings: Mapping[str, Any] | None = None, **limits: Any
     ) -> Strategy:
@@ -54,10 +60,39 @@ class MethodSpec:
             if kind == "direct" and rates:
                 raise InputError('optimizer: "direct" has no learning rates')
             settings["optimizer"] = {"adam": Adam, "sgd": SGD, "direct": Direct}[kind](**rates)
-        # An experiment runs for its budget; tolerances end it only where it asks for them.
-        if "restarts" not in settings:  # which needs them
+        # A run spends its budget; tolerances end it only where the experiment sets them, or restarts need them.
+        if "restarts" not in settings:
             settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
         return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **limits, **settings)
+
+
+def method_from(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | None) -> MethodSpec:
+    """The method of a TOML table or of keyword arguments. Every key is checked."""
+    known = tuple(table) if isinstance(table, Mapping) else ()
+    name = check_one_of(f"{place}method", Keys(table, place, known).need("method"), tuple(METHODS))
+    budget = () if maxfev is None else ("maxfev",)
+    keys = Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
+    for key, value in table.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{place}{key}: expected a finite number, got {value}; leave the key out to switch it off")
+    return MethodSpec(
+        label=str(keys.get("label", LABELS[name])),
+        method=name,
+        seeds=seeds_from(f"{place}seeds", keys.get("seeds", list(seeds))),
+        maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
+        settings={key: table[key] for key in SETTINGS[name] if key in table},
+        note=str(keys.get("note", "")),
+    )
+
+
+def seeds_from(name: str, value: Any) -> tuple[int, ...]:
+    """Seeds from a list of them, or from their number."""
+    if isinstance(value, list):
+        seeds = tuple(check_integer(name, seed, 0) for seed in value)
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise InputError(f"{name}: expected different seeds, at least one, got {value}")
+        return seeds
+    return tuple(range(check_integer(name, value, 1)))
 
 
 def file_name(what: str, method: str, seed: int) -> str:

@@ -1,0 +1,116 @@
+"""Folders of results: a specification, and per run a record and a checkpoint."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from cones.errors import InputError
+from cones.files import atomic_write
+from cones.records.record import Record, read_record, write_record
+
+fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
+
+__all__ = ["Folder", "Named"]
+
+
+class Named(Protocol):
+    """A run as far as its files are concerned."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+
+    def specification(self) -> dict[str, Any]:
+        """Everything that decides its numbers. Two runs with equal specifications are the same run."""
+
+
+class Folder:
+    """A folder of results. It belongs to one specification."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self.runs = self.path / "runs"
+
+    def make(self) -> None:
+        """Create the folder if it does not exist."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: expected a folder for results, got a file")
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    def claim(self, specification: Mapping[str, Any]) -> None:
+        """Take the folder for an experiment; refuse a folder with records of another one."""
+        place = self.path / "experiment.json"
+        empty = not self.runs.exists() or not any(self.runs.iterdir())
+        if place.exists() and not empty:
+            if {**self.experiment(), "title": ""} != {**specification, "title": ""}:
+                raise InputError(
+                    f"{self.path}: holds records of another specification ({place.name} differs); "
+                    "choose another folder, or move this one away (`cones resume` goes on with a training run)"
+                )
+            return
+        if not empty:
+            raise InputError(f"{self.path}: holds records but no {place.name}; choose another folder")
+        self.runs.mkdir(parents=True, exist_ok=True)
+        self.declare(specification)
+
+    def declare(self, specification: Mapping[str, Any]) -> None:
+        """Write the specification over the one before."""
+        content = json.dumps(specification, indent=2).encode() + b"\n"
+        with atomic_write(self.path / "experiment.json") as file:
+            file.write(content)
+
+    def experiment(self) -> dict[str, Any]:
+        """The specification that the folder holds."""
+        place = self.path / "experiment.json"
+        try:
+            data = json.loads(place.read_text())
+            if not isinstance(data, dict):
+                raise ValueError("no table")
+            return data
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(f"{self.path}: expected a folder of results; there is no {place.name} in it") from None
+        except ValueError as error:
+            raise InputError(f"{place}: expected JSON: {error}") from None
+
+    def record_path(self, run: Named) -> Path:
+        return self.runs / f"{run.name}.json.gz"
+
+    def checkpoint_path(self, run: Named) -> Path:
+        return self.runs / f"{run.name}.ckpt"
+
+    def write(self, run: Named, finished: bool, stop: str, columns: Mapping[str, Any]) -> None:
+        write_record(self.record_path(run), run.specification(), finished, stop, columns)
+
+    def is_finished(self, run: Named) -> bool:
+        """True if the record of this run is complete."""
+        path = self.record_path(run)
+        if not path.exists():
+            return False
+        record = read_record(path)
+        if record.run != json.loads(json.dumps(run.specification())):
+            raise InputError(f"{path}: a record of another specification; choose another folder, or move it away")
+        return record.finished
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder against other processes; a crash releases the lock."""
+        if fcntl is None:
+            yield
+            return
+        with open(self.path / ".lock", "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(f"{self.path}: another process is running in this folder; stop it first") from None
+            yield
+
+    def records(self) -> list[Record]:
+        """All records in the order of their names."""
+        return [read_record(path) for path in sorted(self.runs.glob("*.json.gz"))]

@@ -1,0 +1,111 @@
+"""Records of runs: one compressed JSON file per run, readable without this library."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cones.errors import InputError
+from cones.files import atomic_write
+from cones.types import Vector
+
+__all__ = ["Record", "environment", "read_record", "rounded", "write_record"]
+
+FORMAT, VERSION = "cones record", 1
+PACKAGES = ("cones", "numpy", "scipy", "cma", "cmaes", "gymnasium", "mujoco", "numba")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run on disk.
+
+    Attributes:
+        run: its specification.
+        finished: whether it ran to its end.
+        stop: the name of its stop reason.
+        environment: versions and machine.
+        columns: one number per iteration each.
+    """
+
+    run: dict[str, Any]
+    finished: bool
+    stop: str
+    environment: dict[str, Any]
+    columns: dict[str, Vector]
+
+    @property
+    def seconds(self) -> float:
+        """Time of evaluation and optimizer together; NaN where it was not recorded."""
+        return float(self.columns["evaluation_seconds"].sum() + self.columns["optimizer_seconds"].sum())
+
+
+def write_record(path: Path, run: Mapping[str, Any], finished: bool, stop: str, columns: Mapping[str, Any]) -> None:
+    """Write a record. Without a time stamp inside, equal records are equal files."""
+    data = {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": run,
+        "finished": finished,
+        "stop": stop,
+        "environment": environment(),
+        # Seven digits: enough for any curve, and a third of the size.
+        "columns": {name: [rounded(value) for value in column] for name, column in columns.items()},
+    }
+    with atomic_write(path) as file:
+        file.write(gzip.compress(json.dumps(data, allow_nan=False).encode(), mtime=0))
+
+
+def read_record(path: Path) -> Record:
+    try:
+        data = json.loads(gzip.decompress(path.read_bytes()))
+        if data["format"] != FORMAT or data["version"] != VERSION:
+            raise ValueError(f"format {data['format']!r}, version {data['version']!r}")
+        columns = {name: np.array(column, dtype=np.float64) for name, column in data["columns"].items()}
+        return Record(data["run"], data["finished"], data["stop"], data["environment"], columns)
+    except Exception as error:  # whatever is wrong with a file, it is one error
+        raise InputError(f"{path}: not a complete record ({error}); delete it and run again") from None
+
+
+def rounded(value: float) -> float | int | None:
+    """A number with seven digits; None if it is not finite."""
+    if not math.isfinite(value):
+        return None  # JSON has neither NaN nor infinity
+    return int(value) if float(value).is_integer() and abs(value) < 1e15 else float(f"{value:.7g}")
+
+
+def environment() -> dict[str, Any]:
+    """Versions and machine."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count() or 1,
+        },
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
