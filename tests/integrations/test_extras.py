@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-LIBRARIES = ("optuna", "torch", "nevergrad", "mlflow", "wandb", "cocoex", "cocopp", "tensorboardX")
+LIBRARIES = tuple(["optuna", "torch", "nevergrad", "mlflow", "wandb", "cocoex", "cocopp", "tensorboardX", "ray", "distributed"])
 NEEDS = {
     "import cones.integrations.optuna": "optuna",
     "import cones.integrations.torch": "torch",
@@ -19,6 +19,8 @@ NEEDS = {
     "from cones.integrations.trackers import MLflow; MLflow()": "mlflow",
     "from cones.integrations.trackers import WandB; WandB()": "wandb",
     "from cones.integrations.trackers import TensorBoard; TensorBoard('runs')": "tensorboard",
+    "import cones; cones.minimize(len, [0.0, 0.0], workers='ray')": "ray",
+    "import cones; cones.minimize(len, [0.0, 0.0], workers='tcp://127.0.0.1:1')": "dask",
 }
 SCRIPT = """
 import json, sys

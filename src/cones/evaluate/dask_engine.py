@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from cones.errors import MissingExtraError, StateError
+from cones.errors import StateError
 from cones.evaluate.engine import Engine
 from cones.evaluate.evaluator import Objective
 from cones.evaluate.pool import check_can_be_sent
+from cones.extras import require_extra
 
 __all__ = ["DaskEngine", "is_dask_client"]
 
@@ -27,8 +28,7 @@ class DaskEngine(Engine):
     """Tasks on Dask: a `dask.distributed.Client`, or the address of a scheduler, such as "tcp://host:8786"."""
 
     def __init__(self, client: Any) -> None:
-        if importlib.util.find_spec("distributed") is None:
-            raise MissingExtraError("workers: Dask is not installed; run: pip install 'cones[dask]'")
+        require_extra("distributed", "dask", "workers: Dask")
         import distributed
 
         connect: Any = distributed.Client

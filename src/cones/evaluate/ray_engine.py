@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import faulthandler
-import importlib.util
 import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from cones.errors import MissingExtraError, StateError
+from cones.errors import StateError
 from cones.evaluate.engine import Engine
 from cones.evaluate.evaluator import Objective
 from cones.evaluate.pool import check_can_be_sent
+from cones.extras import require_extra
 
 __all__ = ["RayEngine"]
 
@@ -29,8 +29,7 @@ class RayEngine(Engine):
     grace = 60.0  # a worker of Ray may take many seconds to start
 
     def __init__(self, address: str | None = None) -> None:
-        if importlib.util.find_spec("ray") is None:
-            raise MissingExtraError("workers: Ray is not installed; run: pip install 'cones[ray]'")
+        require_extra("ray", "ray", "workers: Ray")
         import ray
 
         self._ray: Any = ray

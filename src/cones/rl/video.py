@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes.util
-import importlib.util
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from cones.errors import InputError, MissingExtraError, StateError
+from cones.errors import InputError, StateError
+from cones.extras import require_extra
 from cones.rl.environments import made
 from cones.rl.gymnasium_rollouts import played
 from cones.rl.policy import Policy
@@ -30,8 +30,7 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int 
     if not Path(path).absolute().parent.is_dir():
         raise InputError(f"video: no folder {Path(path).absolute().parent} to write to")
     for package in ("imageio", "imageio_ffmpeg" if ending == ".mp4" else "PIL"):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(f"a video needs the package {package}; run: pip install 'cones[video]'")
+        require_extra(package, "video", "a video")
     import imageio
 
     _choose_gl()
