@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-LIBRARIES = tuple(["optuna", "torch", "nevergrad", "mlflow", "wandb", "cocoex", "cocopp", "tensorboardX", "ray", "distributed"])
+LIBRARIES = (
+    *("optuna", "torch", "nevergrad", "mlflow", "wandb"),
+    *("cocoex", "cocopp", "tensorboardX", "ray", "distributed"),
+)
 NEEDS = {
     "import cones.integrations.optuna": "optuna",
     "import cones.integrations.torch": "torch",
