@@ -91,6 +91,7 @@ def test_status_is_judged_by_what_was_returned() -> None:
     step = cones.solve_step(belief, gradient, 1e-6, solver="scs")
     good = step.kl <= 1.0001e-12 and abs(step.gap) <= 1e-4 * abs(step.objective)
     assert step.status is (StepStatus.OPTIMAL if good else StepStatus.INACCURATE)
+    assert cones.solve_step(belief, gradient, 1.0, solver="clarabel").status is StepStatus.OPTIMAL
 
 
 def test_an_invalid_mosek_licence_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:

@@ -156,7 +156,7 @@ class NevergradProblem(Problem):
         True
     """
 
-    best = math.nan
+    best = minimiser = math.nan
     domain = (-3.0, 3.0)  # three standard deviations of nevergrad's prior
 
     def __init__(self, function: ExperimentFunction) -> None:
@@ -168,10 +168,6 @@ class NevergradProblem(Problem):
 
     def __repr__(self) -> str:
         return f"NevergradProblem({self.function!r})"
-
-    @property
-    def optimum(self) -> Vector:
-        return np.full(self.dim, math.nan)
 
     def losses(self, X: Matrix) -> Vector:
         return np.array([self._loss(row) for row in X])

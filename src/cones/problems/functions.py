@@ -28,10 +28,6 @@ class Sphere(Problem):
 
     name, domain = "sphere", (-5.0, 5.0)
 
-    @property
-    def optimum(self) -> Vector:
-        return np.zeros(self.dim)
-
     def losses(self, X: Matrix) -> Vector:
         return np.asarray(np.einsum("ij,ij->i", X, X))
 
@@ -40,11 +36,7 @@ class Rosenbrock(Problem):
     """sum(100 (x_i^2 - x_{i+1})^2 + (1 - x_i)^2)"""
 
     name, domain = "rosenbrock", (-5.0, 5.0)
-    least_dim = 2
-
-    @property
-    def optimum(self) -> Vector:
-        return np.ones(self.dim)
+    least_dim, minimiser = 2, 1.0
 
     def losses(self, X: Matrix) -> Vector:
         head, tail = X[:, :-1], X[:, 1:]
@@ -59,10 +51,6 @@ class Rastrigin(Problem):
 
     name, domain = "rastrigin", (-5.0, 5.0)
 
-    @property
-    def optimum(self) -> Vector:
-        return np.zeros(self.dim)
-
     def losses(self, X: Matrix) -> Vector:
         waves = np.cos(2.0 * math.pi * X).sum(axis=1)
         return np.asarray(10.0 * self.dim + np.einsum("ij,ij->i", X, X) - 10.0 * waves)
@@ -72,12 +60,9 @@ class Lunacek(Problem):
     """min(sum((x - mu1)^2), d n + s sum((x - mu2)^2)) + 10 sum(1 - cos(2 pi (x - mu1)))"""
 
     name, domain = "lunacek", (-5.0, 5.0)
-    mu1, d = 2.5, 1.0
+    mu1 = minimiser = 2.5
+    d = 1.0
     least_dim = 2  # s is negative in one dimension
-
-    @property
-    def optimum(self) -> Vector:
-        return np.full(self.dim, self.mu1)
 
     def losses(self, X: Matrix) -> Vector:
         n = self.dim
@@ -98,10 +83,6 @@ class Ellipsoid(Problem):
         super().__init__(dim)
         self._scales = condition ** (np.arange(self.dim) / max(self.dim - 1, 1))
 
-    @property
-    def optimum(self) -> Vector:
-        return np.zeros(self.dim)
-
     def losses(self, X: Matrix) -> Vector:
         return np.asarray((X * X) @ self._scales)
 
@@ -110,10 +91,6 @@ class Ackley(Problem):
     """-20 exp(-0.2 sqrt(mean(x^2))) - exp(mean(cos(2 pi x))) + 20 + e"""
 
     name, domain = "ackley", (-32.768, 32.768)
-
-    @property
-    def optimum(self) -> Vector:
-        return np.zeros(self.dim)
 
     def losses(self, X: Matrix) -> Vector:
         root = np.sqrt(np.einsum("ij,ij->i", X, X) / self.dim)
@@ -127,10 +104,6 @@ class Griewank(Problem):
 
     name, domain = "griewank", (-600.0, 600.0)
 
-    @property
-    def optimum(self) -> Vector:
-        return np.zeros(self.dim)
-
     def losses(self, X: Matrix) -> Vector:
         product = np.prod(np.cos(X / np.sqrt(np.arange(1.0, self.dim + 1.0))), axis=1)
         return np.asarray(1.0 + np.einsum("ij,ij->i", X, X) / 4000.0 - product)
@@ -140,11 +113,7 @@ class Schwefel(Problem):
     """418.98... n - sum(x sin(sqrt(|x|))), continued quadratically outside [-500, 500]"""
 
     name, domain = "schwefel", (-500.0, 500.0)
-    peak, height = 420.968746359982, 418.9828872724338
-
-    @property
-    def optimum(self) -> Vector:
-        return np.full(self.dim, self.peak)
+    minimiser, height = 420.968746359982, 418.9828872724338
 
     def losses(self, X: Matrix) -> Vector:
         inside = np.clip(X, *self.domain)  # unbounded below otherwise
@@ -156,10 +125,7 @@ class Levy(Problem):
     """Levy's function with w = 1 + (x - 1) / 4"""
 
     name, domain = "levy", (-10.0, 10.0)
-
-    @property
-    def optimum(self) -> Vector:
-        return np.ones(self.dim)
+    minimiser = 1.0
 
     def losses(self, X: Matrix) -> Vector:
         w = 1.0 + (X - 1.0) / 4.0
@@ -173,15 +139,11 @@ class StyblinskiTang(Problem):
     """1/2 sum(x^4 - 16 x^2 + 5 x)"""
 
     name, domain = "styblinski_tang", (-5.0, 5.0)
-    valley, depth = -2.903534027771177, -39.16616570377141
+    minimiser, depth = -2.903534027771177, -39.16616570377141
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
         self.best = self.depth * self.dim
-
-    @property
-    def optimum(self) -> Vector:
-        return np.full(self.dim, self.valley)
 
     def losses(self, X: Matrix) -> Vector:
         squares = X * X

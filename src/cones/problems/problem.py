@@ -28,6 +28,7 @@ class Problem(ABC):
 
     name: str
     best: float = 0.0
+    minimiser: float = 0.0  # every coordinate of the optimum
     least_dim: int = 1
     domain: tuple[float, float]
 
@@ -38,8 +39,8 @@ class Problem(ABC):
         return f"{type(self).__name__}(dim={self.dim})"
 
     @property
-    @abstractmethod
-    def optimum(self) -> Vector: ...
+    def optimum(self) -> Vector:
+        return np.full(self.dim, self.minimiser)
 
     @abstractmethod
     def losses(self, X: Matrix) -> Vector:
