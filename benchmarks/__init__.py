@@ -1,1 +1,1 @@
-"""Speed, as ratios measured side by side in one run: `python -m benchmarks [NAME ...] [--save FILE]`."""
+"""Speed as ratios, measured in one run: `python -m benchmarks [NAME ...] [--save FILE]`."""

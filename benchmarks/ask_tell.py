@@ -1,4 +1,4 @@
-"""The cost of an iteration without the evaluation, against the noise that it needs at the least."""
+"""Time of an iteration without evaluations, against the time of drawing its noise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OVER_ES, OVER_NOISE = 1.10, 1.40
 
 
 def iteration(es: cones.Strategy) -> Callable[[], None]:
-    """One ask and one tell with losses that cost nothing to compute."""
+    """One ask and one tell, with losses given in advance."""
     losses = np.random.default_rng(0).standard_normal(POPSIZE)
 
     def call() -> None:
@@ -28,7 +28,7 @@ def iteration(es: cones.Strategy) -> Callable[[], None]:
 
 
 def drawing(threads: str) -> Callable[[], None]:
-    """The noise of one iteration alone, in one thread or in all."""
+    """Draw the noise of one iteration, in one thread or in all."""
     noise, count = AntitheticNoise(0, POPSIZE), iter(range(10**9))
 
     def call() -> None:

@@ -37,7 +37,7 @@ def seconds_of_cones(make: Callable[..., cones.Strategy]) -> float:
 
 def seconds_of_pycma() -> float:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without matplotlib it says so
+        warnings.simplefilter("ignore")  # cma warns if matplotlib is missing
         import cma
 
     es = cma.CMAEvolutionStrategy(np.ones(DIM), 1.0, {"popsize": POPSIZE, "verbose": -9, "seed": 1})

@@ -1,4 +1,4 @@
-"""What `import cones` costs beyond NumPy's and SciPy's own import."""
+"""Time of `import cones` beyond that of importing NumPy and SciPy."""
 
 from __future__ import annotations
 

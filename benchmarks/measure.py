@@ -1,4 +1,4 @@
-"""Timing side by side, and tables."""
+"""Timing of calls that take turns, and tables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["environment", "side_by_side", "table", "verdict"]
 def side_by_side(
     calls: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Seconds of each call when nothing disturbs it: the least of many. The calls take turns, so that a busy
-    machine is unfair to none. `time.process_time` as the clock counts the seconds of all cores.
+    """Seconds of each call, the least of many. The calls take turns, so that a busy machine slows all of them.
+
+    `time.process_time` as the clock adds up the seconds of all cores.
     """
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
@@ -44,7 +45,7 @@ def verdict(met: bool) -> str:
 
 
 def environment(packages: Sequence[str]) -> str:
-    """What the figures were measured with."""
+    """Versions and cores that the numbers belong to."""
     versions = []
     for package in packages:
         try:

@@ -1,4 +1,4 @@
-"""Environment steps per second of a core: the physics alone, the compiled engine, gymnasium's ways."""
+"""CPU time per environment step: the physics alone, the compiled engine, gymnasium."""
 
 from __future__ import annotations
 

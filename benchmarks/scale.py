@@ -1,4 +1,4 @@
-"""Many dimensions: time and memory of an iteration, what travels to workers, checkpoints, against a peer."""
+"""Many dimensions: time and memory of an iteration, bytes sent to workers, checkpoints, a peer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run() -> str:
 
 
 def _iteration(dim: int, **settings: object) -> Callable[[], None]:
-    """One ask and one tell as `minimize` does them, with losses that cost nothing to compute."""
+    """One ask and one tell as in `minimize`, with a trivial loss."""
     es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, radius="paper", rng=0, **settings)  # type: ignore[arg-type]
     evaluator = SerialEvaluator(Objective(lambda X: X[:, 0], vectorized=True))
 
@@ -41,7 +41,7 @@ def _iteration(dim: int, **settings: object) -> Callable[[], None]:
 
 
 def _drawing_twice(dim: int) -> Callable[[], None]:
-    """The noise of an iteration, drawn twice by the same generator on the same threads, and nothing else."""
+    """Draw the noise of an iteration twice, with the same generator and threads."""
     noise, count = AntitheticNoise(0, POPSIZE), iter(range(10**9))
 
     def nothing(row: int, columns: slice, normals: object) -> None:

@@ -1,14 +1,14 @@
-"""The scaling law: constants measured here, a model made of them, the model against what was measured, a prediction.
+"""A model of the time of an iteration: its constants, its error on this machine, and a prediction for a cluster.
 
 One iteration with N candidates of n parameters on W workers, evaluation taking `e` seconds per candidate:
 
-    send     the belief goes to the workers' nodes: 2 n numbers per node, through the sender's network
+    send     the belief to the workers' nodes: 2 n numbers per node, through the sender's network
     work     each worker makes its candidates from seeds (draw: n d per row of noise, place: n p per candidate) and
-             evaluates them; tasks of N / (4 W) candidates are handed out as workers become free, each costs `t`
+             evaluates them; a free worker gets the next task of N / (4 W) candidates, which costs `t`
     gradient the master draws the N / 2 rows again and accumulates, n (d + g) per row, on its cores
     update   the dual, Adam and the new belief, n u on its cores
 
-The simulation hands the tasks out one by one, as the dispatcher does.
+The simulation assigns one task after the other, as the dispatcher does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def measured(dim: int = 10**6) -> Constants:
 
 
 def _task_seconds() -> float:
-    """What a task costs beyond its work, on processes of this machine."""
+    """Overhead of a task, on processes of this machine."""
     es = cones.CoNES(np.zeros(10), popsize=POPSIZE, radius="paper", rng=0)
     X = es.ask()
     with DispatchEvaluator(Objective(_first), PoolEngine(2)) as evaluator:
@@ -99,7 +99,7 @@ def _first(x: Vector) -> float:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where an iteration runs: workers of one core each, some to a node, and a master."""
+    """A master and workers of one core each, several to a node."""
 
     workers: int
     per_node: int
@@ -110,7 +110,7 @@ class Cluster:
 def simulated(c: Constants, cluster: Cluster, dim: float, popsize: int, evaluation: float, number: int = 8) -> float:
     """Seconds of one iteration."""
     nodes = math.ceil(cluster.workers / cluster.per_node)
-    # Nodes pass the belief on among themselves: as many rounds as the number of nodes has doublings.
+    # Nodes forward the belief: log2(nodes) rounds.
     sending = 0.0 if math.isinf(cluster.bytes_per_second) else math.ceil(math.log2(nodes + 1))
     clock = sending * 2.0 * dim * number / cluster.bytes_per_second if sending else 0.0
     count = min(popsize, 4 * cluster.workers)
@@ -118,7 +118,7 @@ def simulated(c: Constants, cluster: Cluster, dim: float, popsize: int, evaluati
     free = [clock] * min(cluster.workers, count)
     sent = clock
     for size in sizes:
-        sent += c.task  # the master hands out one task after the other
+        sent += c.task  # the master sends one task after the other
         begin = max(heapq.heappop(free), sent)
         heapq.heappush(free, begin + float(size) * (dim * (0.5 * c.draw + c.place) + evaluation))
     rest = dim * (0.5 * popsize * (c.draw + c.gradient) + c.update) / cluster.master_cores
