@@ -31,16 +31,16 @@ def pycma() -> Any:
 
 
 def microseconds(make: Callable[[], Any]) -> float:
-    """CPU time of one ask and one tell, the mean over a run."""
+    """CPU time of one ask and one tell, the mean over a run. In 10 dimensions nothing uses a second thread."""
     es, total = make(), 0.0
     for _ in range(ITERATIONS):
-        begin = time.process_time()
+        begin = time.thread_time()
         X = es.ask()
-        asked = time.process_time()
+        asked = time.thread_time()
         losses = [sphere(x) for x in X]
-        told = time.process_time()
+        told = time.thread_time()
         es.tell(X, losses)
-        total += asked - begin + time.process_time() - told
+        total += asked - begin + time.thread_time() - told
     return 1e6 * total / ITERATIONS
 
 
