@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,7 @@ def test_an_environment_without_limit_is_cut_off() -> None:
 
 @pytest.mark.parametrize("package", ["gymnasium", "mujoco", "numba"])
 def test_a_missing_extra_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    find = module.importlib.util.find_spec
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None if name == package else find(name))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
     with pytest.raises(MissingExtraError, match=rf"needs the package {package}.*pip install 'cones\[rl\]'"):
         module.import_gymnasium(mujoco=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cones.errors import MissingExtraError
+from cones.extras import require_extra
 from cones.types import Vector
 
 __all__ = [
@@ -45,8 +44,7 @@ def wants_log(curves: list[Vector]) -> bool:
 
 def new_figure(size: tuple[float, float]) -> Any:
     """An empty figure that needs no screen."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtraError("figures need matplotlib; run: pip install 'cones[experiments]'")
+    require_extra("matplotlib", "experiments", "a figure")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

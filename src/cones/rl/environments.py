@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cones.errors import InputError, MissingExtraError
+from cones.errors import InputError
+from cones.extras import require_extra
 from cones.rl.spaces import describe_spaces
 from cones.rl.tasks import PAPER
 
@@ -18,10 +18,7 @@ __all__ = ["import_gymnasium", "made", "spaces_of"]
 
 def import_gymnasium(mujoco: bool = False) -> Any:
     for package in ("gymnasium", "mujoco", "numba") if mujoco else ("gymnasium",):
-        if importlib.util.find_spec(package) is None:
-            raise MissingExtraError(
-                f"training policies needs the package {package}, which is not installed; run: pip install 'cones[rl]'"
-            )
+        require_extra(package, "rl", "training")
     import gymnasium
 
     return gymnasium
