@@ -97,10 +97,7 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         if line:
             line.close()
-        print(
-            f"cones: interrupted; python -m cocopp {shlex.quote(str(out))} reads the data written so far",
-            file=sys.stderr,
-        )
+        print(f"cones: interrupted; python -m cocopp {shlex.quote(str(out))} reads the data so far", file=sys.stderr)
         return 130
     finally:
         if line:

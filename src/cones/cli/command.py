@@ -69,12 +69,9 @@ class CommandObjective:
                 return self._failed(f"the program could not be started ({error.strerror})")
             if not self._ended(process):
                 return self._failed(f"the program exceeded the timeout of {self._timeout:g} s")
-            said = _last_line(err)
-            if process.returncode != 0:
-                return self._failed(
-                    f"the program ended with exit code {process.returncode}{f': {said}' if said else ''}"
-                )
-            line = _last_line(out)
+            line, reason, code = _last_line(out), _last_line(err), process.returncode
+            if code != 0:
+                return self._failed(f"the program ended with exit code {code}{f': {reason}' if reason else ''}")
         try:
             loss = float(line)
         except ValueError:
