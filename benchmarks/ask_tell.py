@@ -10,7 +10,7 @@ import numpy as np
 
 import cones
 from benchmarks.measure import side_by_side, table, verdict
-from cones.sampling import AntitheticNoise
+from cones.sampling import NoiseStream
 
 TITLE = "ask + tell, n = 5000, 100 candidates, float64, diagonal belief"
 DIM, POPSIZE, ROUNDS = 5000, 100, 400
@@ -29,12 +29,12 @@ def iteration(es: cones.Strategy) -> Callable[[], None]:
 
 def drawing(threads: str) -> Callable[[], None]:
     """Draw the noise of one iteration, in one thread or in all."""
-    noise, count = AntitheticNoise(0, POPSIZE), iter(range(10**9))
+    noise, count = NoiseStream(0), iter(range(10**9))
 
     def call() -> None:
         before = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = threads
-        noise.draw(next(count), DIM)
+        noise.draw(next(count), DIM, 0, POPSIZE // 2)
         if before is None:
             del os.environ["OMP_NUM_THREADS"]
         else:

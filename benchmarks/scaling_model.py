@@ -23,11 +23,13 @@ import numpy as np
 
 import cones
 from benchmarks.measure import side_by_side, table
-from cones.estimators import score_function
+from cones.estimators import Sample
+from cones.estimators.score_function import score_function
 from cones.evaluate import DispatchEvaluator, Objective, PoolEngine
+from cones.evolution import EvolutionStrategy
 from cones.kernels.threads import thread_count
-from cones.sampling import AntitheticNoise, Rows
-from cones.steps import Situation
+from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
+from cones.steps import IterationInfo
 from cones.types import Vector
 
 POPSIZE = 100
@@ -47,34 +49,34 @@ class Constants:
 def measured(dim: int = 10**6) -> Constants:
     """The constants of this machine."""
     cores = thread_count()
-    noise = AntitheticNoise(0, POPSIZE)
+    noise, rows = NoiseStream(0), POPSIZE // 2
     es = cones.CoNES(np.zeros(dim), 1.0, popsize=POPSIZE, radius="paper", rng=0, chunked=True)
-    belief, utilities = es.state.belief, np.linspace(-0.5, 0.5, POPSIZE)
+    assert isinstance(es, EvolutionStrategy)
+    belief, optimizer = es.state.belief, es.algorithm.optimizer
     buffer = np.empty((2 * 10, dim))
+    population, tiny = (Population(belief, Plan(size, mirrored=True), noise, 1) for size in (POPSIZE, 2))
 
-    def nothing(row: int, columns: slice, normals: object) -> None:
-        pass
+    def sample(of: Population) -> Sample:
+        losses = np.linspace(-0.5, 0.5, len(of))
+        return Sample(of, NoiseBlock(of), losses, losses)
 
     def update() -> None:
-        gradient = score_function(belief, Rows(tiny, 0, dim), np.array([-0.5, 0.5]))
-        direction = es.refinement.refine(belief, gradient, Situation(2))  # type: ignore[attr-defined]
-        change, _ = es.optimizer.step(es.optimizer.start(direction), direction)  # type: ignore[attr-defined]
-        belief.moved(*change)
-        belief.kl_of_move(*change)
+        step, _ = es.algorithm.step.propose(None, belief, score_function(sample(tiny)), IterationInfo())
+        step, _ = optimizer.update(optimizer.start(step), step)
+        belief.move(step)
 
-    tiny = AntitheticNoise(0, 2)
     draw, place, gradient, small = side_by_side(
         [
-            lambda: noise.for_spans(1, dim, 0, noise.rows, nothing),
-            lambda: noise.candidates(belief, 1, 0, 10, None, buffer),
-            lambda: score_function(belief, Rows(noise, 1, dim), utilities),
+            lambda: noise.for_spans(1, dim, 0, rows),
+            lambda: population.block(0, 20, out=buffer),
+            lambda: score_function(sample(population)),
             update,
         ],
         4,
     )
     per_number = cores / dim
-    d = draw * per_number / noise.rows
-    g = max(0.0, gradient * per_number / noise.rows - d)
+    d = draw * per_number / rows
+    g = max(0.0, gradient * per_number / rows - d)
     return Constants(
         draw=d,
         place=max(0.0, place * per_number / 10 - d) / 2,

@@ -9,14 +9,14 @@ import numpy as np
 
 import cones
 from benchmarks.measure import side_by_side, table, verdict
-from cones.beliefs import Belief
+from cones.beliefs import Gaussian
 
 TITLE = "The convex step: exact dual against CVXPY + Clarabel"
 RADII = (0.1, 1.0, math.sqrt(10.0), 10.0, 100.0)
 SPEED, ACCURACY, GAP = 1000.0, 1e-6, 1e-9
 
 
-def problem(kind: str, dim: int) -> tuple[Belief, cones.Gradient]:
+def problem(kind: str, dim: int) -> tuple[Gaussian, cones.Gradient]:
     """A random belief and a random gradient."""
     rng = np.random.default_rng(dim)
     mean, slope = rng.standard_normal(dim), rng.standard_normal(dim)

@@ -5,17 +5,20 @@ from typing import TYPE_CHECKING, Any
 
 from cones import radius
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, Step, StepStatus
+from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
+from cones.estimators import Estimate, Estimator
+from cones.evaluate import Evaluator
 from cones.methods import ES, NES, CoNES
-from cones.optimizers import SGD, Adam, Direct
+from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
 from cones.run.checkpoint import load
 from cones.run.minimize import minimize, resume, scipy_method
 from cones.sampling import Population
-from cones.solvers import Step, StepStatus, solve_step
-from cones.steps import Balls
+from cones.solvers import solve_step
+from cones.steps import Balls, StepRule
 from cones.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -47,14 +50,19 @@ __all__ = [
     "ConesError",
     "DiagonalGaussian",
     "Direct",
+    "Estimate",
+    "Estimator",
+    "Evaluator",
     "FullGaussian",
     "Gradient",
     "InputError",
     "MissingExtraError",
+    "Optimizer",
     "Population",
     "SepCMA",
     "StateError",
     "Step",
+    "StepRule",
     "StepStatus",
     "StopReason",
     "Strategy",
@@ -65,5 +73,6 @@ __all__ = [
     "radius",
     "resume",
     "scipy_method",
+    "setting",
     "solve_step",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "check_finite",
     "check_fraction",
     "check_integer",
+    "check_kind",
     "check_matrix",
     "check_non_negative",
     "check_number",
@@ -82,6 +83,13 @@ def check_matrix(name: str, value: ArrayLike, size: int) -> Matrix:
             f"by {asymmetry / largest:.1e} of its largest entry"
         )
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
+
+
+def check_kind(name: str, value: Any, kind: type | tuple[type, ...]) -> None:
+    """Refuse a value of another class."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InputError(f"{name}: expected a {' or a '.join(k.__name__ for k in kinds)}, got {_brief(value)}")
 
 
 def check_number(name: str, value: Any) -> float:

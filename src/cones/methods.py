@@ -1,105 +1,144 @@
-"""ES, NES and CoNES: one pipeline, three refinements of the same gradient estimate."""
+"""ES, NES and CoNES: compositions that differ in their step, and their defaults."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, TypedDict, Unpack, cast
+from functools import lru_cache
+from typing import Annotated, Any, Literal, TypeVar, Unpack, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
-from cones.checks import check_bool, check_finite, check_integer, check_one_of, check_vector
+from cones.beliefs import Belief, DiagonalGaussian
+from cones.checks import check_bool, check_finite, check_integer, check_vector
+from cones.component import component_from, components, found, suggestion
 from cones.errors import InputError
-from cones.evolution import Pipeline
-from cones.optimizers import Adam, Direct, Optimizer
-from cones.progress.history import State
-from cones.progress.stopping import LIMITS, check_limits, criteria_from
-from cones.sampling import AntitheticNoise, IndependentNoise, Rng, seed_from
+from cones.estimators import Estimator, Shaping, shaping_from
+from cones.evolution import EvolutionStrategy
+from cones.iteration import Algorithm
+from cones.optimizers import Direct, Optimizer
+from cones.progress import State
+from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
+from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
+from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, initial_deviations
-from cones.steps import Balls, Convex, Natural, Plain, Refinement
+from cones.steps import Balls, Convex, Natural, Plain, StepRule
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "default_popsize"]
-
+__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "default_popsize", "settings_of_method"]
 
 # Dimensions up to which adaptive radii learn a full covariance by default: beyond, learning it costs more evaluations
 # than it saves on functions whose coordinates do not depend on each other.
 FULL_COVARIANCE_UP_TO = 10
 
-
-class Settings(TypedDict, total=False):
-    """Keyword arguments that all methods share.
-
-    belief: "diagonal" or "full", the covariance that the belief can learn. Diagonal by default, with adaptive radii
-        full up to 10 dimensions.
-    popsize: candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100.
-    antithetic: candidates in pairs mirrored at the mean (True), independent (False), or "auto": in every iteration
-        what tells more about the mean's direction. True by default, with adaptive radii "auto".
-    dtype: float64 (default) or float32, by name or as NumPy's type, of everything that has n numbers.
-    noise_table: numbers in a table of noise that all iterations share, such as 2**25, for very cheap losses or very
-        many dimensions: pieces of it are taken instead of drawing noise. 0, the default, draws.
-    chunked: candidates in chunks, their noise drawn again for the gradient, so that memory does not grow with the
-        population; by default where all candidates would take more than a gigabyte. The run is the same.
-    shaping: "centred_ranks", "normal_scores", "standardised" or "raw". Centred ranks by default, with adaptive radii
-        normal scores.
-    optimizer: `cones.Adam()` with learning rates 0.1 by default, `cones.SGD(...)`, or `cones.Direct()`, which takes
-        the step as it is; with adaptive radii only that.
-    restarts: how often to start anew, with twice the candidates, when a descent ends by xtol, ftol, stagnation or
-        divergence and there is budget left. 0 by default.
-    bounds: a `scipy.optimize.Bounds` or (low, high) pairs; candidates are reflected into the box.
-    rng: seed, `numpy.random.Generator`, `SeedSequence` or None.
-    ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off.
-        xtol and ftol are 1e-11 and stagnation 100 + 100 n^1.5 / popsize iterations by default; with no
-        budget given there are at most 1000 iterations.
-    """
-
-    belief: Literal["diagonal", "full"]
-    popsize: int
-    antithetic: bool | Literal["auto"]
-    dtype: DTypeLike
-    noise_table: int
-    chunked: bool | None
-    shaping: str
-    optimizer: Optimizer[Any]
-    restarts: int
-    bounds: Any
-    rng: Rng
-    ftarget: float | None
-    maxfev: float | None
-    maxiter: float | None
-    maxtime: float | None
-    xtol: float | None
-    ftol: float | None
-    stagnation: float | None
+Text = str | dict[str, Any]  # a component by name, with settings; see `cones.component`
 
 
+class Settings(Limits, total=False):
+    """Keyword arguments that ES, NES and CoNES share. None is as good as not given, but for the stop criteria."""
+
+    belief: Annotated[
+        Literal["diagonal", "full"] | str | None,
+        'The covariance that is learnt: "diagonal", "full", or "module:Class". Diagonal by default; with adaptive '
+        "radii full up to 10 dimensions.",
+    ]
+    popsize: Annotated[
+        int | None, "Candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100."
+    ]
+    antithetic: Annotated[
+        bool | Literal["auto"] | None,
+        'Candidates in pairs mirrored at the mean (True), independent (False), or "auto": in each iteration what tells '
+        'more about the mean\'s direction. True by default; with adaptive radii "auto".',
+    ]
+    estimator: Annotated[
+        Text | Estimator | None,
+        'Estimator of the gradient: "score_function" (default), "asebo", or "module:Class".',
+    ]
+    shaping: Annotated[
+        str | Callable[[Vector], Any] | None,
+        'Utilities of losses: "centred_ranks", "normal_scores", "standardised", "raw", or a function. Centred ranks by '
+        "default; with adaptive radii normal scores.",
+    ]
+    optimizer: Annotated[
+        Text | Optimizer[Any] | None,
+        'What follows the step: "adam" with learning rates 0.1 by default, "sgd", or "direct", which takes the step '
+        "as it is; with adaptive radii only that.",
+    ]
+    restarts: Annotated[
+        int | None,
+        "How often to start anew, with twice the candidates, when a descent ends by xtol, ftol, stagnation or "
+        "divergence and budget is left. 0 by default.",
+    ]
+    bounds: Annotated[Any, "A scipy.optimize.Bounds or (low, high) pairs. Candidates are reflected into the box."]
+    rng: Annotated[Rng, "Seed, numpy.random.Generator, SeedSequence or None."]
+    dtype: Annotated[DTypeLike | None, "float64 (default) or float32, of everything that has n numbers."]
+    noise_table: Annotated[
+        int | None,
+        "Numbers in a table of noise that all iterations share, such as 2**25, from which pieces are taken instead of "
+        "drawing: for very cheap losses or very many dimensions. 0, the default, draws.",
+    ]
+    chunked: Annotated[
+        bool | None,
+        "Make candidates in chunks and draw their noise again, so that memory does not grow with the population; by "
+        "default if all candidates would take more than a gigabyte. The run is the same.",
+    ]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _show_settings(function: F) -> F:
+    """Put the shared settings into the signature, so that `help()` shows them all."""
+    own = [p for p in inspect.signature(function).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=LIMITS.get(name), annotation=kind)
+        for name, kind in _declared().items()
+    ]
+    function.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    return function
+
+
+@lru_cache
+def _declared() -> dict[str, Any]:
+    return get_type_hints(Settings, include_extras=True)
+
+
+def sentence_of(setting: str) -> str:
+    """The sentence about a setting of ES, NES and CoNES."""
+    return str(get_args(_declared()[setting])[-1]) if setting in _declared() else OWN[setting]
+
+
+@_show_settings
 def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Evolution strategies: the optimizer follows the gradient estimate itself.
 
-    Arguments as for `CoNES`, without `radius` and `solver`.
+    Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
     return _compose("ES", x0, sigma0, Plain(), **_given(settings))
 
 
+@_show_settings
 def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Natural evolution strategies: the optimizer follows the natural gradient.
 
-    Arguments as for `CoNES`, without `radius` and `solver`.
+    Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
     return _compose("NES", x0, sigma0, Natural(), **_given(settings))
 
 
+@_show_settings
 def CoNES(
     x0: ArrayLike | Belief,
     sigma0: ArrayLike | None = None,
     *,
     radius: float | Literal["adaptive", "paper"] | Balls | None = None,
-    solver: str = "dual",
+    solver: Text | Solver | None = None,
+    step: Text | StepRule | None = None,
     **settings: Unpack[Settings],
 ) -> Strategy:
     """Convex natural evolution strategies: steps that are the steepest in a KL ball.
@@ -113,7 +152,9 @@ def CoNES(
             then Adam. "paper": the same with sqrt(2 n), the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
             adaptive, with controls of your own. The default is "adaptive", or "paper" if an `optimizer` is given.
         solver: of the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs", "mosek".
-        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, shaping, optimizer, restarts,
+        step: a step rule of your own instead of `radius` and `solver`: an object, "name,setting=value" or
+            "module:Class". It is taken as it is unless an `optimizer` is given.
+        **settings: see `cones.methods.Settings`: belief, popsize, antithetic, estimator, shaping, optimizer, restarts,
             bounds, rng, and the stop criteria.
 
     Example:
@@ -128,26 +169,53 @@ def CoNES(
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
-    settings = _given(settings)
-    direct = isinstance(settings.get("optimizer", Direct()), Direct)
+    given = _given(settings)
+    if "optimizer" in given:
+        given["optimizer"] = component_from("optimizer", given["optimizer"], Optimizer)  # type: ignore[type-abstract]
+    direct = isinstance(given.get("optimizer", Direct()), Direct)
+    if step is not None:
+        if radius is not None or solver is not None:
+            raise InputError("step: expected neither radius nor solver beside it")
+        rule: StepRule = component_from("step", step, StepRule)  # type: ignore[type-abstract]
+        if not isinstance(rule, Balls):
+            return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), "belief": None, **given})
+        radius = rule
     if radius is None:
         radius = "adaptive" if direct else "paper"
     if isinstance(radius, Balls) or (isinstance(radius, str) and radius == "adaptive"):
-        if solver != "dual":
+        if solver not in (None, "dual"):
             raise InputError(f"solver: expected 'dual' with adaptive radii, got {solver!r}")
         if not direct:
             raise InputError(
                 f"optimizer: expected none with adaptive radii, whose steps are taken as they are, "
-                f"got {settings['optimizer']!r}; the paper's method has one: radius='paper'"
+                f"got {given['optimizer']!r}; the paper's method has one: radius='paper'"
             )
-        refinement = radius if isinstance(radius, Balls) else Balls()
-        defaults: Any = _adaptive(x0, size, settings)
-        return _compose("CoNES", x0, sigma0, refinement, **{**defaults, **settings})
+        rule = radius if isinstance(radius, Balls) else Balls()
+        return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
             raise InputError(f"radius: expected 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
-    return _compose("CoNES", x0, sigma0, Convex(radius, solver), **settings)
+    return _compose("CoNES", x0, sigma0, Convex(radius, solver or "dual"), **given)
+
+
+METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
+OWN = {
+    "sigma0": "Initial standard deviation, one number or one per coordinate.",
+    "radius": 'CoNES: "adaptive" (nothing to tune), "paper" (one KL ball of radius sqrt(2 n), then Adam), or the '
+    "radius of that ball.",
+    "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
+    "step": 'CoNES: a step rule instead of radius and solver: "balls", "convex,radius=R", or "module:Class".',
+    "diagonal": "CMA: a diagonal covariance throughout.",
+    "options": "CMA: further options of PyCMA by name.",
+}
+
+
+@lru_cache
+def settings_of_method(method: str) -> tuple[str, ...]:
+    """The keyword arguments of a method, in the order of its signature."""
+    parameters = inspect.signature(METHODS[method]).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
 def default_popsize(dim: int) -> int:
@@ -161,9 +229,9 @@ def default_popsize(dim: int) -> int:
     return popsize - popsize % 2
 
 
-def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
+def _adaptive(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
     """Defaults of adaptive radii."""
-    defaults: Settings = {
+    defaults: dict[str, Any] = {
         "popsize": default_popsize(dim),
         "antithetic": "auto",
         "shaping": "normal_scores",
@@ -174,69 +242,76 @@ def _adaptive(x0: ArrayLike | Belief, dim: int, given: Settings) -> Settings:
     return defaults
 
 
-def _given(settings: Settings) -> Settings:
+def _given(settings: Settings) -> dict[str, Any]:
     """Without what is None, which is as good as not given, but for the stop criteria, which it switches off."""
-    given = {name: value for name, value in settings.items() if value is not None or name in LIMITS}
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None or name in LIMITS}
     if "dtype" in given:
         with suppress(TypeError):  # what is no type at all is refused by name later on
-            given["dtype"] = np.dtype(cast(DTypeLike, given["dtype"])).name
-    return cast(Settings, given)
-
-
-METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
+            given["dtype"] = np.dtype(given["dtype"]).name
+    return given
 
 
 def _compose(
     method: str,
     x0: ArrayLike | Belief,
     sigma0: ArrayLike | None,
-    refinement: Refinement,
+    step: StepRule,
     *,
     belief: str | None = None,
     popsize: int = 100,
     antithetic: bool | Literal["auto"] = True,
-    dtype: Any = "float64",
-    noise_table: int = 0,
-    chunked: bool | None = None,
-    shaping: str = "centred_ranks",
-    optimizer: Optimizer[Any] | None = None,
+    estimator: Text | Estimator = "score_function",
+    shaping: str | Callable[[Vector], Any] | Shaping = "centred_ranks",
+    optimizer: Text | Optimizer[Any] = "adam",
     restarts: int = 0,
     bounds: Any = None,
     rng: Rng = None,
+    dtype: Any = "float64",
+    noise_table: int = 0,
+    chunked: bool | None = None,
     **limits: Any,
 ) -> Strategy:
-    """The pipeline around a refinement."""
-    own = ("radius", "solver") if method == "CoNES" else ()
+    """The strategy around a step rule."""
+    own = ("radius", "solver", "step") if method == "CoNES" else ()
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
     popsize = check_integer("popsize", popsize, 2)
-    auto = isinstance(antithetic, str) and antithetic == "auto"
-    if not (auto or isinstance(antithetic, (bool, np.bool_))):
-        raise InputError(f"antithetic: expected True, False or 'auto', got {antithetic!r}")
-    kind = AntitheticNoise if antithetic else IndependentNoise
-    noise = kind(seed_from(rng), popsize, dtype, check_integer("noise_table", noise_table, 0))
+    algorithm = Algorithm(
+        _design(antithetic),
+        shaping_from(shaping),
+        component_from("estimator", estimator, Estimator),  # type: ignore[type-abstract]
+        step,
+        component_from("optimizer", optimizer, Optimizer),  # type: ignore[type-abstract]
+    )
+    algorithm.design.check(popsize)
+    noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian):
-            raise InputError(f"dtype: expected 'float64' with a full covariance, got {dtype!r}")
+            raise InputError(f"dtype: expected 'float64' with this belief, got {dtype!r}")
         with np.errstate(over="ignore"):
             start = start.as_type(dtype)
         check_finite(f"x0 as {dtype}", start.mean)
-    return Pipeline(
+    return EvolutionStrategy(
         method=method,
         state=State(start, popsize=popsize),
         start=start if restarts else None,
         noise=noise,
-        pairing="auto" if auto else "fixed",
-        shaping=shaping,
-        refinement=refinement,
-        optimizer=Adam() if optimizer is None else optimizer,
+        algorithm=algorithm,
         chunked=None if chunked is None else check_bool("chunked", chunked),
         restarts=restarts,
         box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )
+
+
+def _design(antithetic: Any) -> Design:
+    if isinstance(antithetic, str) and antithetic == "auto":
+        return Auto()
+    if not isinstance(antithetic, (bool, np.bool_)):
+        raise InputError(f"antithetic: expected True, False or 'auto', got {antithetic!r}")
+    return Antithetic() if antithetic else Independent()
 
 
 def _initial_belief(
@@ -247,6 +322,9 @@ def _initial_belief(
             raise InputError("sigma0, belief: expected neither when x0 is a belief, which has both")
         return x0
     deviations = initial_deviations(mean.size, sigma0, box)
-    if check_one_of("belief", kind or "diagonal", ("diagonal", "full")) == "diagonal":
-        return DiagonalGaussian(mean, deviations**2)
-    return FullGaussian(mean, np.diag(deviations**2))
+    family = found("belief", kind or "diagonal") if isinstance(kind, str | None) else kind
+    if not (inspect.isclass(family) and issubclass(family, Belief)):
+        names = ", ".join(map(repr, components("belief")))
+        hint = suggestion(kind, components("belief"))
+        raise InputError(f"belief: expected one of {names} or 'module:Class', got {kind!r:.80}{hint}")
+    return family.start(mean, deviations)

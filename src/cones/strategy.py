@@ -5,27 +5,30 @@ from __future__ import annotations
 import copy
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from cones.beliefs import Belief
-from cones.checks import check_array, check_shape
+from cones import storage
+from cones.beliefs import Belief, StepStatus
+from cones.checks import check_array, check_kind, check_shape
+from cones.component import Storable
 from cones.errors import InputError, StateError
-from cones.kernels.buffers import Shelf
-from cones.kernels.spans import extremes
-from cones.progress.history import COLUMNS, History, State
+from cones.kernels.buffers import BufferPool
+from cones.progress import History, Outcome, State
 from cones.progress.stopping import (
     ALL_FAILED,
     ALL_FAILED_IN_A_ROW,
     COLLAPSED,
     DIVERGED,
     FAULTS,
+    NO_STEP,
+    NO_STEP_IN_A_ROW,
     RUNNING,
     Criterion,
     StopReason,
@@ -33,38 +36,26 @@ from cones.progress.stopping import (
 )
 from cones.sampling import Population
 from cones.space.bounds import Box
-from cones.steps.step import NO_RADII, Radii
 from cones.types import Matrix, Vector
 
-__all__ = ["Move", "Strategy"]
+__all__ = ["CHECKPOINT", "Strategy"]
 
+CHECKPOINT = "cones checkpoint", 5  # the format, and its version
 # Beyond these the squares of candidates are about to leave the range of floats: it has collapsed, or diverged.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
 
 
-@dataclass(frozen=True)
-class Move:
-    """What an iteration did to the belief. NaN where a method has no such number."""
-
-    belief: Belief
-    memory: Any
-    step: float
-    kl: float = math.nan
-    multiplier: float = math.nan
-    gap: float = math.nan
-    radii: Radii = NO_RADII
-
-
-class Strategy(ABC):
-    """An optimizer by ask and tell. Made by `cones.CoNES`, `cones.NES`, `cones.ES`, `cones.CMA` and `cones.SepCMA`.
+class Strategy(Storable, ABC):
+    """An optimizer by ask and tell: `cones.CoNES(...)`, `NES`, `ES`, `CMA` and `SepCMA` each make one.
 
     Attributes:
+        method: the name of the method.
         state: belief, counters and best candidate after the last `tell`.
-        history: one row per iteration; see `cones.progress.history.COLUMNS`.
+        history: one row of numbers per iteration; see `cones.progress.COLUMNS`.
     """
 
-    # The arguments from which a checkpoint makes the strategy anew, besides `history`.
-    PARTS: ClassVar[tuple[str, ...]] = ("method", "state", "box", "criteria")
+    # The arguments from which a checkpoint makes the strategy anew.
+    SAVED_FIELDS: ClassVar[tuple[str, ...]] = ("method", "state", "box", "criteria", "history")
 
     def __init__(
         self,
@@ -74,8 +65,13 @@ class Strategy(ABC):
         criteria: tuple[Criterion, ...],
         history: History | None = None,
     ) -> None:
-        if not isinstance(state, State):
-            raise InputError(f"state: expected a State, got {state!r}")
+        check_kind("state", state, State)
+        check_kind("belief", state.belief, Belief)
+        check_kind("criteria", criteria, tuple)
+        for criterion in criteria:
+            check_kind("criteria", criterion, Criterion)
+        check_kind("box", box, (Box, type(None)))
+        check_kind("history", history, (History, type(None)))
         if box is not None and box.lower.shape != state.belief.mean.shape:
             raise InputError(f"bounds: expected {state.belief.dim} coordinates, got {box.lower.size}")
         self.method = method
@@ -84,12 +80,20 @@ class Strategy(ABC):
         self.criteria = criteria
         self.history = History() if history is None else history
         self._asked: tuple[int, Matrix | Population] | None = None  # iteration, candidates
-        self._shelf = Shelf()
+        self._pool = BufferPool()
         self._clock = time.perf_counter()
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: what was asked is asked again, and no memory is shared."""
-        return {**self.__dict__, "_asked": None, "_shelf": Shelf(), "history": copy.deepcopy(self.history)}
+        return {**self.__dict__, "_asked": None, "_pool": BufferPool(), "history": copy.deepcopy(self.history)}
+
+    def stored(self) -> dict[str, Any]:
+        self.history.trim(self.state.iteration)
+        return {name: getattr(self, name) for name in self.SAVED_FIELDS}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        return cls(**{name: parts[name] for name in cls.SAVED_FIELDS})
 
     def __repr__(self) -> str:
         state = self.state
@@ -108,11 +112,11 @@ class Strategy(ABC):
         """The candidates of this iteration, within bounds."""
 
     @abstractmethod
-    def _move(self, losses: Vector) -> Move:
-        """How the belief moves by the losses of the last sample; `_unmoved` if all of them are NaN."""
+    def _move(self, losses: Vector) -> Outcome:
+        """What the losses of the last sample do to the belief; `_unmoved` if all of them are NaN."""
 
-    def _unmoved(self) -> Move:
-        return Move(self.state.belief, self.state.memory, step=0.0, kl=0.0)
+    def _unmoved(self) -> Outcome:
+        return Outcome(self.state.belief, self.state.components, {"step": 0.0, "kl": 0.0})
 
     def ask(self) -> Matrix | Population:
         """Candidates to evaluate, shape (popsize, n), read-only. The same until they are told.
@@ -136,64 +140,77 @@ class Strategy(ABC):
         """
         candidates, losses, state = self._told(X), self._losses(values), self.state
         failed = np.isnan(losses)
+        failures = int(np.count_nonzero(failed))
         self.history.trim(state.iteration)
-        fault = ALL_FAILED.name if self._is_barren(failed) else ""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            with self._shelf.in_use():
-                move = self._move(losses)
-            spread = move.belief.spread()
-            finite = losses[np.isfinite(losses)]
-            mean_loss, deviation = (finite.mean(), finite.std()) if finite.size else (math.nan, math.nan)
-        if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and all(map(math.isfinite, extremes(move.belief.mean)))):
-            move, fault = self._unmoved(), (COLLAPSED if spread <= SMALLEST_SPREAD else DIVERGED).name
-        told = np.flatnonzero(~failed)
-        best = int(told[losses[told].argmin()]) if told.size else 0
-        improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # infinite, maybe
-        with self._shelf.in_use():
+        fault = ALL_FAILED.name if failures == losses.size and self._nothing_succeeds(failures) else ""
+        with self._pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            outcome = self._move(losses)
+            spread = outcome.belief.spread()
+            mean_loss, deviation = _mean_and_deviation(losses)
+            if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and outcome.belief.is_finite()):
+                fault = (COLLAPSED if spread <= SMALLEST_SPREAD else DIVERGED).name
+                outcome, spread = self._unmoved(), state.belief.spread()
+            best = int(np.where(failed, math.inf, losses).argmin()) if failures else int(losses.argmin())
+            if failed[best]:  # all that came back are infinite
+                best = int((~failed).argmax())
+            improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # infinite, maybe
             best_x = self._candidate(candidates, best) if improved else state.best_x
-        new = replace(
-            state,
-            belief=move.belief,
-            memory=move.memory,
+        if not outcome.status.ok and self._no_step_is_found():
+            fault = NO_STEP.name
+        new = State(
+            belief=outcome.belief,
+            components=outcome.state,
+            popsize=state.popsize,
             iteration=state.iteration + 1,
             evaluations=state.evaluations + losses.size,
             best_x=best_x,
             best_fun=float(losses[best]) if improved else state.best_fun,
             seconds=state.seconds + self._lap(),
             fault=fault,
+            failed_steps=state.failed_steps + (not outcome.status.ok),
+            restarts=state.restarts,
+            began=state.began,
+            began_evaluations=state.began_evaluations,
         )
-        self.history.append(
-            (
-                new.evaluations,
-                new.best_fun,
-                mean_loss,
-                deviation,
-                move.step,
-                move.belief.spread() if fault else spread,
-                move.kl,
-                move.multiplier,
-                move.gap,
-                *move.radii,
-                int(failed.sum()),
-                new.seconds,
-            )
-        )
+        row = {
+            "evaluations": new.evaluations,
+            "best": new.best_fun,
+            "mean_loss": mean_loss,
+            "loss_deviation": deviation,
+            "spread": spread,
+            "step": 0.0,
+            "kl": 0.0,
+            "step_status": outcome.status.code,
+            "failures": failures,
+            "seconds": new.seconds,
+            **outcome.columns,
+        }
+        self.history.append(row)
         self.state = new
         self._asked = None
-        self._told_all()
+        self._after_tell(losses)
+        if not outcome.status.ok and not state.failed_steps:
+            warnings.warn(
+                f"iteration {state.iteration}: {outcome.status.value} (said once; result.failed_steps counts them)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
-    def _is_barren(self, failed: NDArray[np.bool_]) -> bool:
-        """Whether nothing has ever come back, or nothing for some time; one population may fall where all is NaN."""
-        if not failed.all():
-            return False
+    def _nothing_succeeds(self, failures: int) -> bool:
+        """True if no evaluation has succeeded yet, or the last ten populations were all NaN."""
         before = self.history.last("failures", ALL_FAILED_IN_A_ROW - 1)
-        return self.state.best_x is None or int((before >= failed.size).sum()) == ALL_FAILED_IN_A_ROW - 1
+        return self.state.best_x is None or int((before >= failures).sum()) == ALL_FAILED_IN_A_ROW - 1
+
+    def _no_step_is_found(self) -> bool:
+        """True if the solver has failed in the last ten iterations, this one included."""
+        before = self.history.last("step_status", NO_STEP_IN_A_ROW - 1)
+        return int((before == StepStatus.FAILED.code).sum()) == NO_STEP_IN_A_ROW - 1
 
     @staticmethod
     def _candidate(candidates: Matrix | Population, index: int) -> Vector:
         return candidates[index] if isinstance(candidates, Population) else candidates[index].copy()
 
-    def _told_all(self) -> None:  # noqa: B027 - most have nothing to do
+    def _after_tell(self, losses: Vector) -> None:
         """After an iteration: a method may restart."""
 
     def stop(self) -> StopReason | None:
@@ -216,13 +233,18 @@ class Strategy(ABC):
             nit=state.iteration,
             success=reason.success,
             status=reason.status,
-            message=reason.message,
+            message=reason.message + self._about_failed_steps(),
             stop=reason.name,
             history=self.history.columns(),
             belief=state.belief,
             mean=self._inside(state.belief.mean),
             restarts=state.restarts,
+            failed_steps=state.failed_steps,
         )
+
+    def _about_failed_steps(self) -> str:
+        failed = self.state.failed_steps
+        return f" The solver found no step in {failed} of {self.state.iteration} iterations." if failed else ""
 
     def intermediate_result(self) -> OptimizeResult:
         """The best so far and the history's last row, in constant time."""
@@ -233,14 +255,12 @@ class Strategy(ABC):
             nit=state.iteration,
             belief=state.belief,
             nfev=state.evaluations,
-            **{name: float(self.history.last(name, 1)[0]) for name in COLUMNS if state.iteration},
+            **{name: self.history.latest(name) for name in self.history.names if state.iteration},
         )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint that `cones.load` turns into a strategy that goes on bit for bit."""
-        from cones.run.checkpoint import save
-
-        save(path, self)
+        storage.write(path, *CHECKPOINT, {"strategy": self, "run": {}})
 
     def _best_x(self) -> Vector:
         state = self.state
@@ -275,3 +295,16 @@ class Strategy(ABC):
         now = time.perf_counter()
         lap, self._clock = now - self._clock, now
         return lap
+
+
+def _mean_and_deviation(losses: Vector) -> tuple[float, float]:
+    """Of the finite losses."""
+    total = float(np.add.reduce(losses))
+    if not math.isfinite(total):
+        losses = losses[np.isfinite(losses)]
+        if not losses.size:
+            return math.nan, math.nan
+        total = float(np.add.reduce(losses))
+    mean = total / losses.size
+    centred = losses - mean
+    return mean, math.sqrt(float(np.add.reduce(centred * centred)) / losses.size)

@@ -7,6 +7,7 @@ told so far. The first `ask` after loading replays them: the replay is exact and
 from __future__ import annotations
 
 import importlib
+import math
 import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
@@ -18,10 +19,10 @@ from cones.beliefs import DiagonalGaussian
 from cones.checks import check_integer, check_vector
 from cones.estimators.shaping import centred_ranks
 from cones.extras import require_extra
-from cones.progress.history import State
+from cones.progress import Outcome, State
 from cones.progress.stopping import criteria_from
 from cones.space.bounds import box_from, initial_deviations
-from cones.strategy import Move, Strategy
+from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
 __all__ = ["ExternalOptimizer", "import_package"]
@@ -33,7 +34,7 @@ class ExternalOptimizer(Strategy):
     The belief has the engine's mean and standard deviations of the coordinates. Correlations stay in the engine.
     """
 
-    PARTS: ClassVar[tuple[str, ...]] = (*Strategy.PARTS, "start", "options", "seed", "told")
+    SAVED_FIELDS: ClassVar[tuple[str, ...]] = (*Strategy.SAVED_FIELDS, "start", "options", "seed", "told")
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class ExternalOptimizer(Strategy):
         candidates = np.array(self._solutions)
         return candidates if self.box is None else self.box.reflect(candidates)
 
-    def _move(self, losses: Vector) -> Move:
+    def _move(self, losses: Vector) -> Outcome:
         if self._engine is None:
             self._solutions = self._ask(self.engine)  # after a replay: the same candidates
         engine, self._engine = self._engine, None  # replayed if `tell` is interrupted
@@ -130,7 +131,7 @@ class ExternalOptimizer(Strategy):
         self._tell(engine, self._solutions, centred_ranks(losses))
         before, belief = self.state.belief.mean, self._belief(engine)
         self._engine = engine
-        return Move(belief, None, float(np.linalg.norm(belief.mean - before)))
+        return Outcome(belief, None, {"step": float(np.linalg.norm(belief.mean - before)), "kl": math.nan})
 
 
 def import_package(name: str, method: str) -> Any:

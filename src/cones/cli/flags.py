@@ -1,15 +1,17 @@
-"""Flags that several commands share."""
+"""Flags that several commands share: those of the method, read from the declaration of its settings."""
 
 from __future__ import annotations
 
+import argparse
 from contextlib import suppress
+from typing import Any
 
-__all__ = ["RADIUS_HELP", "WITH_ADAM", "radius"]
+from cones.methods import METHODS, sentence_of
 
-RADIUS_HELP = (
-    "CoNES: adaptive (nothing to tune), paper (one KL ball of radius sqrt(2 n), then Adam), or the radius of that ball"
-)
-WITH_ADAM = "with CoNES it means --radius paper, unless a number is given"
+__all__ = ["COMPONENT_FLAGS", "METHOD_FLAGS", "add_method_flags", "allowed_by", "method_settings", "radius"]
+
+RADIUS_HELP = sentence_of("radius")
+WITH_ADAM = "With CoNES it means --radius paper, unless a number is given."
 
 
 def radius(text: str) -> float | str:
@@ -17,3 +19,52 @@ def radius(text: str) -> float | str:
     with suppress(ValueError):
         return float(text)
     return text
+
+
+# Flags that choose a component: NAME, NAME,SETTING=VALUE,... or MODULE:CLASS.
+COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "optimizer", "shaping")
+TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": int}
+METHOD_FLAGS = (*TYPES, *COMPONENT_FLAGS)
+RATES = {
+    "learning_rate": f"Learning rate of Adam for the mean, 0.1 by default. {WITH_ADAM}",
+    "variance_learning_rate": f"Learning rate of Adam for the log-variance. {WITH_ADAM}",
+}
+
+
+def add_method_flags(group: Any, **defaults: str) -> None:
+    """Add the flags of the method to a parser or group; `defaults` are sentences about other defaults, by flag."""
+    for name in METHOD_FLAGS:
+        text = sentence_of(name) + (f" {defaults[name]}" if name in defaults else "")
+        metavar = "NAME" if name in COMPONENT_FLAGS else "R" if name == "radius" else "N"
+        group.add_argument(flag(name), metavar=metavar, type=TYPES.get(name, str), help=text.replace("%", "%%"))
+    for name, text in RATES.items():
+        group.add_argument(flag(name), metavar="R", type=float, help=text)
+    group.add_argument("--independent", action="store_true", help="Independent candidates, never antithetic pairs.")
+
+
+def method_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of the method that the flags give."""
+    said = {name: getattr(options, name) for name in METHOD_FLAGS if getattr(options, name) is not None}
+    if options.independent:
+        said["antithetic"] = False
+    rates = {name: getattr(options, name) for name in RATES if getattr(options, name) is not None}
+    if rates:
+        said["optimizer"] = {"name": said.get("optimizer", "adam"), **rates}
+    return said
+
+
+def allowed_by(options: argparse.Namespace) -> list[str]:
+    """The components of the user's own that the flags name, which a checkpoint may name, too."""
+    texts = [getattr(options, name, None) or "" for name in COMPONENT_FLAGS] + list(
+        getattr(options, "allow", None) or ()
+    )
+    words = [part.rpartition("=")[2] for text in texts for part in text.split(",")]
+    return [word for word in words if ":" in word]
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def add_method(group: Any, default: str | None = None) -> None:
+    group.add_argument("--method", choices=list(METHODS), default=default, help="default: cones")

@@ -1,4 +1,4 @@
-"""`cones methods`, `cones problems` and `cones doctor`."""
+"""`cones methods`, `cones components`, `cones problems` and `cones doctor`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import importlib.util
 import inspect
 import os
 import platform
+from dataclasses import is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 import cones
+from cones.component import components, settings_of
+from cones.estimators import SHAPINGS
 from cones.kernels.threads import thread_count
 from cones.methods import METHODS
 from cones.problems import PROBLEMS
@@ -51,6 +54,7 @@ NAMES = {"PIL": "pillow", "mlflow": "mlflow-skinny", "cocoex": "coco-experiment"
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     for name, text, call in (
         ("methods", "list the methods", methods),
+        ("components", "list the components of methods with their settings", list_components),
         ("problems", "list the test problems", problems),
         ("doctor", "show versions, threads and optional packages", doctor),
     ):
@@ -60,6 +64,21 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 def methods(_: argparse.Namespace) -> int:
     for name, method in METHODS.items():
         print(f"{name:8}{(inspect.getdoc(method) or '').splitlines()[0]}")
+    return 0
+
+
+def list_components(_: argparse.Namespace) -> int:
+    for kind in ("belief", "estimator", "step", "divergence", "solver", "radius", "optimizer"):
+        print(f"{kind}:")
+        for name, component in components(kind).items():
+            print(f"  {name:16}{(inspect.getdoc(component) or '').splitlines()[0]}")
+            if is_dataclass(component):
+                for setting, sentence in settings_of(component).items():
+                    print(f"  {'':16}  {setting}: {sentence}")
+    print("shaping:")
+    for name, function in SHAPINGS.items():
+        print(f"  {name:16}{(inspect.getdoc(function) or '').splitlines()[0]}")
+    print('\nWrite NAME, "NAME,setting=value,...", or MODULE:CLASS for one of your own.')
     return 0
 
 

@@ -15,13 +15,12 @@ from scipy.optimize import OptimizeResult
 
 import cones
 from cones.checks import check_integer
-from cones.cli.flags import RADIUS_HELP, WITH_ADAM, radius
+from cones.cli.flags import add_method, add_method_flags, allowed_by
 from cones.cli.objective import objective_from
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
-from cones.estimators.shaping import SHAPINGS
-from cones.methods import METHODS
-from cones.progress.stopping import ALL_FAILED_IN_A_ROW
+from cones.methods import sentence_of
+from cones.progress.stopping import ALL_FAILED_IN_A_ROW, LIMITS
 from cones.records.record import rounded
 
 __all__ = ["add_to"]
@@ -42,6 +41,9 @@ Minimise a Python function, or what a program prints.
 The result is written as JSON to standard output, or, with the history of the run, to --out; `cones plot` draws
 it. Progress, and what the function prints, goes to standard error. With --checkpoint FILE a run that was killed
 goes on with the same command and --resume.
+
+Components of your own are named MODULE:CLASS. `cones components` lists the others and their settings, which are
+written as in --optimizer adam,learning_rate=0.05.
 """
 
 
@@ -74,30 +76,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "--bounds", nargs=2, metavar=("LOW", "HIGH"), type=float, help="the same bounds for all coordinates"
     )
     how = parser.add_argument_group("how")
-    how.add_argument("--method", choices=list(METHODS), help="default: cones")
-    how.add_argument(
-        "--popsize",
-        metavar="N",
-        type=int,
-        help="candidates per iteration (default 4 + 3 sqrt(n), at most 100; CMA: 4 + 3 log n; others: 100)",
-    )
-    how.add_argument("--radius", metavar="R", type=radius, help=RADIUS_HELP)
-    how.add_argument(
-        "--learning-rate", metavar="R", type=float, help=f"of Adam, for the mean (default 0.1); {WITH_ADAM}"
-    )
-    how.add_argument(
-        "--variance-learning-rate", metavar="R", type=float, help=f"of Adam, for the log-variance; {WITH_ADAM}"
-    )
-    how.add_argument(
-        "--belief",
-        choices=["diagonal", "full"],
-        help="covariance (default diagonal; adaptive CoNES: full up to 10 dimensions)",
-    )
-    how.add_argument("--shaping", choices=list(SHAPINGS), help="default centred_ranks; adaptive CoNES: normal_scores")
-    how.add_argument("--independent", action="store_true", help="independent candidates, never antithetic pairs")
-    how.add_argument(
-        "--restarts", metavar="K", type=int, help="start anew so often, with twice the candidates, when a descent ends"
-    )
+    add_method(how)
+    add_method_flags(how, popsize="CMA: 4 + 3 log n.")
     how.add_argument("--seed", metavar="K", type=int, help="makes the run repeatable")
     how.add_argument(
         "--workers",
@@ -107,21 +87,20 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "ray, ray://HOST:PORT, or tcp://HOST:PORT of a Dask scheduler",
     )
     end = parser.add_argument_group("when to stop")
-    for name, text in (
-        ("maxfev", "evaluations"),
-        ("maxiter", "iterations (1000 if no budget is given)"),
-        ("maxtime", "seconds"),
-        ("ftarget", "stop at this loss"),
-        ("xtol", "tolerance on x"),
-        ("ftol", "tolerance on the loss"),
-    ):
-        end.add_argument(f"--{name}", metavar="V", type=float, help=text)
+    for name in LIMITS:
+        end.add_argument(f"--{name}", metavar="V", type=float, help=sentence_of(name))
     keep = parser.add_argument_group("what is kept")
     keep.add_argument("--out", metavar="FILE", help="write the result here instead of to standard output")
     keep.add_argument("--checkpoint", metavar="FILE", help="keep the run here as it goes")
     keep.add_argument("--checkpoint-every", metavar="K", type=int, help="iterations between checkpoints")
     keep.add_argument(
         "--resume", action="store_true", help="go on from --checkpoint if it exists, whatever --x0 and --sigma0 say"
+    )
+    keep.add_argument(
+        "--allow",
+        metavar="MODULE:CLASS",
+        action="append",
+        help="With --resume: a component of your own that the checkpoint may name. Those of other flags are allowed.",
     )
     keep.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(call=run)
@@ -189,7 +168,7 @@ def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
             )
         print(f"cones: {found}", file=sys.stderr)
         return 1
-    if result.stop == "diverged":
+    if result.stop in ("diverged", "no_step"):
         print(f"cones: {result.message}", file=sys.stderr)
         return 1
     if result.fun == math.inf:
@@ -221,8 +200,7 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
-    limits = {name: getattr(options, name) for name in ("maxfev", "maxiter", "maxtime", "ftarget", "xtol", "ftol")}
-    limits = {name: value for name, value in limits.items() if value is not None}
+    limits: Any = {name: getattr(options, name) for name in LIMITS if getattr(options, name) is not None}
     # A program is ended by its own timeout.
     faults = {"timeout": options.timeout, "retries": options.retries} if options.command is None else {}
     if options.resume and Path(options.checkpoint).exists():
@@ -234,6 +212,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
             workers=workers,
             disp=not options.quiet,
             checkpoint_every=options.checkpoint_every,
+            allow=allowed_by(options),
             **faults,
             **limits,
         )

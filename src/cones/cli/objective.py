@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from typing import Any
 
 from cones.checks import check_integer, check_positive
 from cones.cli.command import CommandObjective
+from cones.component import imported
 from cones.errors import InputError
 from cones.kernels.threads import core_count
 
@@ -42,17 +42,7 @@ def objective_from(
 
 
 def _imported(path: str) -> Callable[..., Any]:
-    module_name, colon, name = path.partition(":")
-    if not colon or not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
-        raise InputError(f"{path}: expected MODULE:FUNCTION, such as mypackage.losses:loss, without a path or .py")
-    try:
-        thing: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"{path}: no module named {error.name!r} here or among the installed packages") from None
-    for part in name.split("."):
-        if not hasattr(thing, part):
-            raise InputError(f"{path}: {module_name} has no {name!r}")
-        thing = getattr(thing, part)
+    thing = imported(path, "what to minimise")
     if not callable(thing):
         raise InputError(f"{path}: expected a function, got {type(thing).__name__}")
     return thing  # type: ignore[no-any-return]

@@ -12,26 +12,28 @@ import numpy as np
 
 import cones
 from cones.checks import check_integer, check_vector
+from cones.cli.flags import METHOD_FLAGS, RATES, allowed_by, flag, method_settings
 from cones.errors import InputError
-from cones.evolution import Pipeline
-from cones.methods import METHODS
+from cones.evolution import EvolutionStrategy
+from cones.methods import METHODS, settings_of_method
 from cones.types import Vector
 
 __all__ = ["check_method", "check_resumed", "settings", "start_from"]
 
-# Flags that are for the methods of this library.
-NOT_OF_PEERS = ("radius", "learning_rate", "variance_learning_rate", "belief", "shaping", "independent", "restarts")
-
 # What flags have set in a strategy that a checkpoint keeps.
 SET_BY: dict[str, Callable[[Any], Any]] = {
-    "radius": lambda es: es.refinement,
-    "learning_rate": lambda es: getattr(es.optimizer, "learning_rate", None),
-    "variance_learning_rate": lambda es: getattr(es.optimizer, "variance_learning_rate", None),
+    "radius": lambda es: es.algorithm.step,
+    "step": lambda es: es.algorithm.step,
+    "solver": lambda es: es.algorithm.step,
+    "estimator": lambda es: es.algorithm.estimator,
+    "optimizer": lambda es: es.algorithm.optimizer,
+    "learning_rate": lambda es: getattr(es.algorithm.optimizer, "learning_rate", None),
+    "variance_learning_rate": lambda es: getattr(es.algorithm.optimizer, "variance_learning_rate", None),
     "belief": lambda es: type(es.state.belief),
-    "shaping": lambda es: es.shaping,
-    "independent": lambda es: (es.pairing, type(es.noise)),
+    "shaping": lambda es: es.algorithm.shaping,
+    "independent": lambda es: es.algorithm.design,
     "restarts": lambda es: es.restarts,
-    "seed": lambda es: es.noise.seed if isinstance(es, Pipeline) else es.seed,
+    "seed": lambda es: es.noise.seed if isinstance(es, EvolutionStrategy) else es.seed,
     "bounds": lambda es: None if es.box is None else (es.box.lower.tolist(), es.box.upper.tolist()),
 }
 
@@ -57,24 +59,20 @@ def start_from(options: argparse.Namespace) -> Vector:
 
 def settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
     """What the flags say about the method."""
-    said: dict[str, Any] = {name: getattr(options, name) for name in ("popsize", "radius", "belief", "shaping")}
-    said |= {"restarts": options.restarts, "sigma0": options.sigma0}
-    if options.independent:
-        said["antithetic"] = False
-    if options.learning_rate is not None or options.variance_learning_rate is not None:
-        rate = 0.1 if options.learning_rate is None else options.learning_rate
-        said["optimizer"] = cones.Adam(rate, options.variance_learning_rate)
+    said = method_settings(options)
+    if options.sigma0 is not None:
+        said["sigma0"] = options.sigma0
     if options.bounds:
         said["bounds"] = [tuple(options.bounds)] * dim
-    return {name: value for name, value in said.items() if value is not None}
+    return said
 
 
 def check_resumed(options: argparse.Namespace) -> None:
-    """A checkpoint keeps method and settings, and flags that say something else are refused.
+    """Refuse flags that contradict the checkpoint, which keeps method and settings.
 
-    It does not tell where the run started.
+    A checkpoint does not tell where the run started.
     """
-    kept = cones.load(options.checkpoint)
+    kept = cones.load(options.checkpoint, allow=allowed_by(options))
     dim, method = kept.state.belief.dim, kept.method.lower()
     said = None if options.dim is None is options.x0 else start_from(options).size
     if said is not None and said != dim:
@@ -92,7 +90,7 @@ def check_resumed(options: argparse.Namespace) -> None:
     described = METHODS[method](start, rng=options.seed, **settings(options, dim))
     for name in given:
         if SET_BY[name](described) != SET_BY[name](kept):
-            raise InputError(f"--resume: {options.checkpoint} was begun with another {_flag(name)}; leave it out")
+            raise InputError(f"--resume: {options.checkpoint} was begun with another {flag(name)}; leave it out")
 
 
 def _is_given(options: argparse.Namespace, name: str) -> bool:
@@ -100,18 +98,10 @@ def _is_given(options: argparse.Namespace, name: str) -> bool:
     return value is not None and value is not False
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def check_method(options: argparse.Namespace, method: str | None) -> None:
-    """Flags that the method does not have."""
-    lacks = {
-        "cma": NOT_OF_PEERS,
-        "sepcma": NOT_OF_PEERS,
-        "es": ("radius",),
-        "nes": ("radius",),
-    }
-    for name in lacks.get(method or "", ()):
-        if _is_given(options, name):
-            raise InputError(f"{_flag(name)}: expected with another method, got a run of {method}")
+    """Refuse flags that the method does not have."""
+    known = settings_of_method(method or "cones")
+    needs = {**{name: name for name in METHOD_FLAGS}, **dict.fromkeys(RATES, "optimizer"), "independent": "antithetic"}
+    for name, needed in needs.items():
+        if needed not in known and _is_given(options, name):
+            raise InputError(f"{flag(name)}: not a setting of method {method}")

@@ -1,5 +1,19 @@
 """Estimators of the gradient of the expected loss."""
 
-from cones.estimators.score_function import score_function
+from cones.estimators.asebo import Asebo
+from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopulation, Sample
+from cones.estimators.score_function import ScoreFunction
+from cones.estimators.shaping import SHAPINGS, Shaping, shaping_from
 
-__all__ = ["score_function"]
+__all__ = [
+    "SHAPINGS",
+    "Asebo",
+    "Estimate",
+    "Estimator",
+    "NoiseLevel",
+    "PastPopulation",
+    "Sample",
+    "ScoreFunction",
+    "Shaping",
+    "shaping_from",
+]

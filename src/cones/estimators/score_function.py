@@ -5,37 +5,49 @@ For x = mu + L z with z ~ N(0, I) and utilities u, in the frame of the belief:
     a = 1/N sum_i u_i z_i                  estimates L^T dl/dmu
     B = 1/N sum_i u_i (z_i z_i^T - I) / 2  estimates L^T (dl/dSigma) L
 
-(Wierstra et al., Natural Evolution Strategies, JMLR 2014.) A diagonal belief keeps the diagonal of B.
+(Wierstra et al., Natural Evolution Strategies, JMLR 2014.) A diagonal belief keeps the diagonal of B. If u has nothing
+to do with z, the mean squares of |a|, tr B and |B| are u^2 n / N, u^2 n / (2 N) and u^2 k / (2 N), with u^2 the mean
+square of the utilities and k the numbers in which B can vary.
 """
 
 from __future__ import annotations
 
-from cones.beliefs.belief import Belief, FrameGradient
-from cones.kernels.spans import for_each_span
-from cones.sampling.block import Rows
-from cones.types import Vector
+import math
+from dataclasses import dataclass
 
-__all__ = ["score_function"]
+from cones.beliefs import Belief, FrameGradient, Gaussian
+from cones.errors import InputError
+from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, Sample
+
+__all__ = ["ScoreFunction", "score_function"]
 
 
-def score_function(belief: Belief, rows: Rows, utilities: Vector) -> FrameGradient:
-    """The estimate from the rows of noise behind a population and the population's utilities.
+@dataclass(frozen=True)
+class ScoreFunction(Estimator):
+    """The sum of utilities times scores: unbiased, no memory."""
 
-    Args:
-        belief: the belief the population was drawn from; it decides how much of B is kept.
-        rows: the noise of the iteration.
-        utilities: shape (popsize,).
-    """
-    odd, even = rows.noise.fold(utilities / utilities.size)
-    mean, moment = belief.moments(rows, odd, even)
+    name = "score_function"
+
+    def estimate(self, state: None, sample: Sample) -> tuple[Estimate, None]:
+        return score_function(sample), None
+
+
+def score_function(sample: Sample) -> Estimate:
+    """The estimate for a Gaussian belief from the noise behind a population and its utilities."""
+    belief, utilities = gaussian(sample.belief), sample.utilities
+    odd, even = sample.plan.fold(utilities / utilities.size)
+    mean, moment = belief.moments(sample.noise, odd, even)
     total = float(even.sum())
+    gradient = FrameGradient(mean, moment.map(lambda values: 0.5 * (values - total)))
+    unit, n = math.sqrt(float(utilities @ utilities)) / utilities.size, belief.dim
+    noise = NoiseLevel(
+        unit * math.sqrt(n), unit * math.sqrt(0.5 * n), unit * math.sqrt(0.5 * belief.covariance_freedom)
+    )
+    return Estimate(gradient, noise, utilities.size)
 
-    def centred(values: Vector) -> Vector:
-        def work(part: slice) -> None:
-            values[part] -= total
-            values[part] *= 0.5
 
-        for_each_span(work, values.size)
-        return values
-
-    return FrameGradient(mean, moment.map(centred))
+def gaussian(belief: Belief) -> Gaussian:
+    """The belief, if this estimator's formulas are for it."""
+    if not isinstance(belief, Gaussian):
+        raise InputError(f"estimator: expected one for {type(belief).__name__}; this one is for Gaussian beliefs")
+    return belief

@@ -1,29 +1,45 @@
-"""Shaping: losses to utilities. Low losses get low utilities; the pipeline descends.
+"""Shaping: losses to utilities. Low losses get low utilities.
 
 NaN is the worst loss. Non-finite losses never reach the gradient: ranks do not see their size, and
 `standardised` and `raw` put the worst finite loss in place of NaN and +inf, the best in place of -inf.
+
+A function of your own takes the losses, shape (popsize,), and returns as many finite utilities. To be stored in a
+checkpoint it must be defined at the top of a module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from cones.checks import check_array
+from cones.component import Storable, identifier, imported, suggestion
+from cones.errors import InputError
 from cones.types import Vector
 
-__all__ = ["SHAPINGS", "centred_ranks", "normal_scores", "raw", "standardised"]
+__all__ = ["SHAPINGS", "Shaping", "centred_ranks", "normal_scores", "raw", "shaping_from", "standardised"]
+
+
+def _ordered(losses: Vector) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The order of the losses, NaN last, and which of them differ from the one before."""
+    order = np.argsort(losses)
+    ordered = losses[order]
+    differs = ordered[1:] != ordered[:-1]
+    if np.isnan(ordered[-1]):  # NaNs are ties, though they differ from each other
+        differs &= ~np.isnan(ordered[:-1])
+    return order, differs
 
 
 def _ranks(losses: Vector) -> Vector:
     """Ranks from 0, ties sharing their mean rank, NaN last."""
-    order = np.argsort(losses)
-    ordered = losses[order]
+    order, differs = _ordered(losses)
     ranks = np.arange(losses.size, dtype=np.float64)
-    differs = ordered[1:] != ordered[:-1]
-    if np.isnan(ordered[-1]):  # NaNs, which differ from each other, are last
-        differs &= ~np.isnan(ordered[:-1])
     if not differs.all():
         groups = np.concatenate([[0], np.cumsum(differs)])
         ranks = (np.bincount(groups, ranks) / np.bincount(groups))[groups]
@@ -49,7 +65,20 @@ def normal_scores(losses: Vector) -> Vector:
         >>> normal_scores(np.array([1.0, 3.0, 2.0])).round(4)
         array([-1.2247,  1.2247,  0.    ])
     """
-    scores = ndtri((_ranks(losses) + 0.5) / losses.size)
+    order, differs = _ordered(losses)
+    if differs.all():
+        scores = np.empty(losses.size)
+        scores[order] = _scores_without_ties(losses.size)
+        return scores
+    return _unit_variance(ndtri((_ranks(losses) + 0.5) / losses.size))
+
+
+@lru_cache(maxsize=8)
+def _scores_without_ties(size: int) -> Vector:
+    return _unit_variance(ndtri((np.arange(size) + 0.5) / size))
+
+
+def _unit_variance(scores: Vector) -> Vector:
     size = float(np.sqrt(np.mean(scores**2)))
     return np.asarray(scores / size if size > 0.0 else scores)
 
@@ -98,3 +127,42 @@ SHAPINGS: dict[str, Callable[[Vector], Vector]] = {
     "standardised": standardised,
     "raw": raw,
 }
+
+
+@dataclass(frozen=True)
+class Shaping(Storable):
+    """A shaping function: one of `SHAPINGS` by name, or a function of the user's own."""
+
+    function: str | Callable[[Vector], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function) and self.function not in SHAPINGS:
+            raise InputError(f"shaping: expected one of {', '.join(map(repr, SHAPINGS))}, got {self.function!r}")
+
+    def __call__(self, losses: Vector) -> Vector:
+        if isinstance(self.function, str):
+            return SHAPINGS[self.function](losses)
+        utilities = check_array("utilities", self.function(losses.copy()))
+        if utilities.shape != losses.shape or not np.isfinite(utilities).all():
+            raise InputError(f"shaping: expected {losses.size} finite utilities from {self}, got {utilities!r:.80}")
+        return utilities
+
+    def __str__(self) -> str:
+        return self.function if isinstance(self.function, str) else identifier(self.function)
+
+
+def shaping_from(value: Any) -> Shaping:
+    """What users pass as `shaping`: a name, "module:function", or a function."""
+    if isinstance(value, Shaping):
+        return value
+    if isinstance(value, str) and ":" in value:
+        value = imported(value, "shaping")
+    if callable(value):
+        return Shaping(value)
+    if value not in SHAPINGS:
+        names = ", ".join(map(repr, SHAPINGS))
+        raise InputError(
+            f"shaping: expected one of {names}, 'module:function' or a function, got {value!r}"
+            f"{suggestion(value, SHAPINGS)}"
+        )
+    return Shaping(str(value))

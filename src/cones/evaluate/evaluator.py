@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from cones.errors import InputError
-from cones.kernels.buffers import Shelf
+from cones.kernels.buffers import BufferPool
 from cones.sampling import Population
 from cones.types import Matrix, Vector
 
@@ -48,19 +48,19 @@ class Objective:
         return losses
 
     def losses_of(
-        self, population: Population, first: int, last: int, out: Vector | None = None, shelf: Shelf | None = None
+        self, population: Population, first: int, last: int, out: Vector | None = None, pool: BufferPool | None = None
     ) -> Vector:
         """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time.
 
-        All chunks are made in the same memory, from `shelf` if it is given, unless `fun` has kept hold of it.
+        All chunks are made in the same memory, from `pool` if it is given, unless `fun` has kept hold of it.
         """
         losses = np.empty(last - first) if out is None else out
         size = min(population.chunk_size, last - first)
-        shelf = shelf or Shelf()
+        pool = pool or BufferPool()
         for start in range(first, last, size):
             stop = min(start + size, last)
             part = losses[start - first : stop - first]
-            memory = shelf.take((size, population.shape[1]), population.noise.dtype)[: stop - start]
+            memory = pool.take((size, population.shape[1]), population.noise.dtype)[: stop - start]
             part[:] = self.losses(population.block(start, stop, out=memory), start, part, own=True)
             del memory
         return losses

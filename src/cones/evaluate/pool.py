@@ -17,7 +17,7 @@ from cones.errors import InputError, StateError
 from cones.evaluate.engine import Engine
 from cones.evaluate.evaluator import Objective
 from cones.evaluate.processes import end_workers, worker_pool
-from cones.sampling import Noise, Population
+from cones.sampling import NoiseStream, Plan, Population
 from cones.space.bounds import Box
 from cones.types import Matrix
 
@@ -132,7 +132,8 @@ class SharedPopulation:
     memory: str
     dim: int
     dtype: str
-    noise: Noise
+    plan: Plan
+    noise: NoiseStream
     iteration: int
     box: Box | None
 
@@ -145,7 +146,13 @@ class SharedPopulation:
         vectors[0], vectors[1] = belief.mean, belief.deviation
         _held[memory.name] = memory
         return SharedPopulation(
-            memory.name, belief.dim, belief.mean.dtype.name, population.noise, population.iteration, population.box
+            memory.name,
+            belief.dim,
+            belief.mean.dtype.name,
+            population.plan,
+            population.noise,
+            population.iteration,
+            population.box,
         )
 
     def opened(self) -> Population:
@@ -154,7 +161,9 @@ class SharedPopulation:
             _let_go()
             _held[self.memory] = SharedMemory(self.memory)
         mean, deviation = _vectors(_held[self.memory], self.dim, self.dtype)
-        return Population(DiagonalGaussian.from_deviation(mean, deviation), self.noise, self.iteration, self.box)
+        return Population(
+            DiagonalGaussian.from_deviation(mean, deviation), self.plan, self.noise, self.iteration, self.box
+        )
 
     def forget(self) -> None:
         memory = _held.pop(self.memory)

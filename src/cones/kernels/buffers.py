@@ -1,28 +1,24 @@
-"""Memory of large arrays: where cache lines begin, and used again.
+"""Memory of large arrays: aligned to cache lines, and reused.
 
-An instruction that works on 64 bytes takes twice as long where they lie in two lines of the cache, as they do in what
-`np.empty` gives for large arrays.
+An instruction on 64 bytes takes twice as long if they lie in two cache lines, as they do in large arrays of `np.empty`.
 
-The system clears new memory page by page, which costs as much as several passes over it. A shelf keeps the arrays that
-were once needed, and gives those again that nobody holds any more. Inside `tell`, `new_vector` takes from the
-strategy's shelf.
+The system clears new memory page by page, which costs as much as several passes over it. A pool keeps arrays and hands
+out those that nobody refers to any more. Inside `tell`, `new_vector` takes from the strategy's pool.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cones.types import Matrix, Vector
 
-__all__ = ["Shelf", "aligned", "new_vector"]
+__all__ = ["BufferPool", "aligned", "new_vector"]
 
 Bytes = NDArray[np.uint8]
 LINE = 64  # bytes of a cache line
@@ -33,23 +29,22 @@ WORTH_ALIGNING = 2**17
 LARGE = 2**20
 # What is kept at most, and free at most: an iteration needs fewer. A user who holds on to many, and lets them go, shall
 # not find them here.
-LARGEST_SHELF, MOST_FREE = 32, 12
+LARGEST_POOL, MOST_FREE = 32, 12
 
 
-class Shelf:
+class BufferPool:
     """Arrays of which those can be taken that are referred to from nowhere else."""
 
     def __init__(self) -> None:
         self._arrays: list[Bytes] = []
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """`new_vector` takes from this shelf, in this thread."""
-        token = _SHELF.set(self)
-        try:
-            yield
-        finally:
-            _SHELF.reset(token)
+    def __enter__(self) -> Self:
+        """`new_vector` takes from this pool, in this thread."""
+        self._token = _POOL.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _POOL.reset(self._token)
 
     def take(self, shape: tuple[int, ...], dtype: DTypeLike) -> Matrix:
         """An array with whatever numbers are in its memory. It is free again when it and all its views are gone."""
@@ -61,7 +56,7 @@ class Shelf:
             if self._arrays[place].size == size:
                 return _view(self._arrays[place], shape, dtype)
         array = np.empty(size, np.uint8)
-        if len(self._arrays) < LARGEST_SHELF:
+        if len(self._arrays) < LARGEST_POOL:
             self._arrays.append(array)
         return _view(array, shape, dtype)
 
@@ -88,12 +83,12 @@ def _references(arrays: list[Any], place: int) -> int:
 
 # How many there are to what only a list holds is not the same in all versions of Python.
 ONLY_HERE = _references([object()], 0)
-_SHELF: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
+_POOL: ContextVar[BufferPool | None] = ContextVar("pool", default=None)
 
 
 def new_vector(size: int, dtype: DTypeLike) -> Vector:
     """A vector with whatever numbers are in its memory, as `np.empty` gives it."""
-    shelf = _SHELF.get()
-    if shelf is None or size * np.dtype(dtype).itemsize < LARGE:
+    pool = _POOL.get()
+    if pool is None or size * np.dtype(dtype).itemsize < LARGE:
         return aligned((size,), dtype)
-    return shelf.take((size,), dtype)
+    return pool.take((size,), dtype)

@@ -1,22 +1,22 @@
-"""Vectors in pieces that fit the cache.
+"""Formulas over long vectors, in pieces that fit the cache.
 
-Sums go by tiles, noise and what is done to each number by itself by spans of a few tiles: temporary arrays are of
-that size and not of the vector's, any thread can take any piece, and a number does not depend on which thread, or how
-many, computed it.
+Two verbs: `elementwise` applies a formula to every number, `tile_sums` adds up what a formula gives. A formula is plain
+NumPy on the pieces that it is handed. Temporary arrays have the size of a piece, any thread can take any piece, and a
+result does not depend on which thread, or how many, computed it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from cones.kernels.buffers import new_vector
 from cones.kernels.threads import for_blocks
 from cones.types import Matrix, Vector
 
-__all__ = [
-    "SPAN", "TILE", "extremes", "for_each_span", "for_each_tile", "inner", "tile_count", "tile_slice", "weighted_sum"
-]  # fmt: skip
+__all__ = ["SPAN", "TILE", "elementwise", "extremes", "inner", "tile_count", "tile_slice", "tile_sums", "weighted_sum"]
 
 # Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
 TILE = 8192
@@ -36,37 +36,57 @@ def tile_slice(tile: int, size: int, width: int = TILE) -> slice:
     return slice(tile * width, min((tile + 1) * width, size))
 
 
-def for_each_tile(work: Callable[[int, slice], None], size: int, width: int = TILE) -> None:
-    """Call `work(tile, part)` for every tile of a vector, on all cores if there are many."""
+def elementwise(formula: Callable[..., Any], *vectors: Vector) -> Any:
+    """The vector `formula(*vectors)`, or a tuple of vectors if the formula gives several.
+
+    The formula must treat each number by itself. It is called with spans of the vectors.
+    """
+    size = vectors[0].size
+    if size <= SPAN:
+        return formula(*vectors)
+    first = formula(*(vector[:SPAN] for vector in vectors))
+    several = isinstance(first, tuple)
+    parts = first if several else (first,)
+    results = tuple(new_vector(size, part.dtype) for part in parts)
+    for result, part in zip(results, parts, strict=True):
+        result[:SPAN] = part
+
+    def work(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):  # of this thread; what overflows or is no number is seen in the result
+            for span in range(start + 1, stop + 1):
+                columns = tile_slice(span, size, SPAN)
+                found = formula(*(vector[columns] for vector in vectors))
+                for result, part in zip(results, found if several else (found,), strict=True):
+                    result[columns] = part
+
+    for_blocks(work, tile_count(size, SPAN) - 1, size >= WORTH_THREADS)
+    return results if several else results[0]
+
+
+def tile_sums(formula: Callable[..., Any], *vectors: Vector, width: int = TILE) -> Any:
+    """The sum over all tiles of what `formula` gives for a tile of each vector: a number or a tuple of numbers."""
+    size = vectors[0].size
     if size <= width:
-        work(0, slice(0, size))
-        return
+        return formula(*vectors)
+    count = tile_count(size, width)
+    found: list[Any] = [None] * count
 
-    def block(first: int, last: int) -> None:
-        # Of this thread; what overflows or is no number is seen in the result.
+    def work(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):
-            for tile in range(first, last):
-                work(tile, tile_slice(tile, size, width))
+            for tile in range(start, stop):
+                columns = tile_slice(tile, size, width)
+                found[tile] = formula(*(vector[columns] for vector in vectors))
 
-    for_blocks(block, tile_count(size, width), size >= WORTH_THREADS)
-
-
-def for_each_span(work: Callable[[slice], None], size: int) -> None:
-    """Call `work(part)` for every span of a vector: for what is done to each number by itself."""
-    for_each_tile(lambda _, part: work(part), size, SPAN)
+    for_blocks(work, count, size >= WORTH_THREADS)
+    sums = np.array(found).sum(axis=0)
+    return tuple(float(total) for total in sums) if sums.ndim else float(sums)
 
 
 def inner(x: Vector, y: Vector) -> float:
     """<x, y>, summed tile by tile in double precision."""
     if x.size <= TILE:
-        return float(np.asarray(x, np.float64) @ np.asarray(y, np.float64))
-    sums = np.empty(tile_count(x.size))
-
-    def work(tile: int, part: slice) -> None:
-        sums[tile] = inner(x[part], y[part])
-
-    for_each_tile(work, x.size)
-    return float(sums.sum())
+        return float(np.vdot(x, y) if x.dtype == np.float64 else np.vdot(x.astype(np.float64), y.astype(np.float64)))
+    return float(tile_sums(inner, x, y))
 
 
 def extremes(x: Vector) -> tuple[float, float]:
@@ -75,10 +95,12 @@ def extremes(x: Vector) -> tuple[float, float]:
         return float(x.min()), float(x.max())
     found = np.empty((tile_count(x.size), 2))
 
-    def work(tile: int, part: slice) -> None:
-        found[tile] = x[part].min(), x[part].max()
+    def work(start: int, stop: int) -> None:
+        for tile in range(start, stop):
+            part = x[tile_slice(tile, x.size)]
+            found[tile] = part.min(), part.max()
 
-    for_each_tile(work, x.size)
+    for_blocks(work, len(found), x.size >= WORTH_THREADS)
     return float(found[:, 0].min()), float(found[:, 1].max())
 
 

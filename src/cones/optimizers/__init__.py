@@ -1,8 +1,8 @@
-"""Gradient optimizers that move the belief."""
+"""Optimizers: what is done with the step."""
 
-from cones.optimizers.adam import Adam, AdamMemory
+from cones.optimizers.adam import Adam, AdamState
 from cones.optimizers.direct import Direct
-from cones.optimizers.optimizer import Change, Optimizer
-from cones.optimizers.sgd import SGD, SGDMemory
+from cones.optimizers.optimizer import Optimizer
+from cones.optimizers.sgd import SGD, SGDState
 
-__all__ = ["SGD", "Adam", "AdamMemory", "Change", "Direct", "Optimizer", "SGDMemory"]
+__all__ = ["SGD", "Adam", "AdamState", "Direct", "Optimizer", "SGDState"]

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cones.beliefs.gaussian.spectral import Spectral
+from cones.beliefs import DiagonalMatrix, Step
 from cones.checks import check_fraction, check_positive, store
-from cones.kernels.buffers import new_vector
-from cones.kernels.spans import for_each_span
-from cones.optimizers.optimizer import Change, Optimizer, checked_rates, mean_square
-from cones.steps.step import Direction
+from cones.component import Storable, setting
+from cones.kernels.spans import elementwise
+from cones.optimizers.optimizer import Optimizer, checked_rates
 from cones.types import Vector
 
-__all__ = ["Adam", "AdamMemory"]
+__all__ = ["Adam", "AdamState"]
 
 
 @dataclass(frozen=True)
-class AdamMemory:
-    """Moments of the directions so far; those of a full covariance are described in `optimizer.py`."""
+class AdamState(Storable):
+    """Moments of the steps so far; those of a full covariance are described in `optimizer.py`."""
 
     count: int
     mean_first: Vector
@@ -35,13 +35,8 @@ class AdamMemory:
 
 
 @dataclass(frozen=True)
-class Adam(Optimizer[AdamMemory]):
+class Adam(Optimizer[AdamState]):
     """Adam with separate learning rates for the mean and the log-variance.
-
-    Args:
-        learning_rate: of the mean.
-        variance_learning_rate: of the log-variance; the same as `learning_rate` if not given.
-        beta1, beta2, epsilon: as in the reference, which also gives their defaults.
 
     Example:
         >>> import cones
@@ -50,11 +45,15 @@ class Adam(Optimizer[AdamMemory]):
     Reference: Kingma & Ba, Adam: A Method for Stochastic Optimization, ICLR 2015.
     """
 
-    learning_rate: float = 0.1
-    variance_learning_rate: float | None = None
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
+    name = "adam"
+
+    learning_rate: float = setting(0.1, "Learning rate of the mean.")
+    variance_learning_rate: float | None = setting(
+        None, "Learning rate of the log-variance; that of the mean if not given."
+    )
+    beta1: float = setting(0.9, "Decay of the first moment.")
+    beta2: float = setting(0.999, "Decay of the second moment.")
+    epsilon: float = setting(1e-8, "Added to the root of the second moment.")
 
     def __post_init__(self) -> None:
         store(
@@ -65,49 +64,34 @@ class Adam(Optimizer[AdamMemory]):
             epsilon=check_positive("epsilon", self.epsilon),
         )
 
-    def start(self, direction: Direction) -> AdamMemory:
-        zeros = np.zeros_like(direction.mean)
-        diagonal = direction.log_covariance.basis is None
-        covariance = np.zeros_like(direction.log_covariance.values) if diagonal else np.zeros(())
-        return AdamMemory(0, zeros, zeros, covariance if diagonal else None, covariance)
+    def start(self, step: Step[Any]) -> AdamState:
+        zeros, matrix = np.zeros_like(step.shift), step.log_ratio
+        if matrix.keeps_axes:
+            return AdamState(0, zeros, zeros, np.zeros_like(matrix.values), np.zeros_like(matrix.values))
+        return AdamState(0, zeros, zeros, None, np.zeros(()))
 
-    def step(self, memory: AdamMemory, direction: Direction) -> tuple[Change, AdamMemory]:
-        count = memory.count + 1
-        shift, first, second = self._descent(
-            self.learning_rate, memory.mean_first, memory.mean_second, direction.mean, count
-        )
-        matrix = direction.log_covariance
-        rate = self.variance_learning_rate or 0.0
-        if memory.covariance_first is not None:
-            values, *moments = self._descent(
-                rate, memory.covariance_first, memory.covariance_second, matrix.values, count
-            )
-            return Change(shift, Spectral(values)), AdamMemory(count, first, second, moments[0], moments[1])
-        square = np.asarray(self.beta2 * memory.covariance_second + (1.0 - self.beta2) * mean_square(matrix))
-        root = math.sqrt(float(square) / (1.0 - self.beta2**count))
-        log_ratio = matrix.map(lambda values: values * (-rate / (root + self.epsilon)))
-        return Change(shift, log_ratio), AdamMemory(count, first, second, None, square)
+    def update(self, state: AdamState, step: Step[Any]) -> tuple[Step[Any], AdamState]:
+        t, matrix, rate = state.count + 1, step.log_ratio, self.variance_learning_rate or 0.0
+        shift, first, second = self._descent(self.learning_rate, t, step.shift, state.mean_first, state.mean_second)
+        if state.covariance_first is not None:
+            values, *moments = self._descent(rate, t, matrix.values, state.covariance_first, state.covariance_second)
+            new = AdamState(t, first, second, moments[0], moments[1])
+            return step._replace(shift=shift, log_ratio=DiagonalMatrix(values)), new
+        square = self.beta2 * state.covariance_second + (1.0 - self.beta2) * np.mean(matrix.values**2)
+        factor = -rate / (math.sqrt(float(square) / (1.0 - self.beta2**t)) + self.epsilon)
+        log_ratio = matrix.map(lambda values: factor * values)
+        return step._replace(shift=shift, log_ratio=log_ratio), AdamState(t, first, second, None, np.asarray(square))
 
-    def _descent(
-        self, rate: float, first: Vector, second: Vector, gradient: Vector, count: int
-    ) -> tuple[Vector, Vector, Vector]:
-        """The change, written over the gradient, and both moments after it."""
-        new_first, new_second = (new_vector(first.size, first.dtype) for _ in range(2))
+    def _descent(self, rate: float, t: int, gradient: Vector, first: Vector, second: Vector) -> Any:
+        """The change, and both moments after it."""
+        beta1, beta2, epsilon = self.beta1, self.beta2, self.epsilon
         # The bias corrections as two numbers instead of two passes over memory.
-        first_correction, second_correction = 1.0 - self.beta1**count, math.sqrt(1.0 - self.beta2**count)
+        correction1, correction2 = 1.0 - beta1**t, math.sqrt(1.0 - beta2**t)
+        factor, offset = -rate * correction2 / correction1, epsilon * correction2
 
-        def work(part: slice) -> None:
-            change, mean, square = gradient[part], new_first[part], new_second[part]
-            np.multiply(first[part], self.beta1, out=mean)
-            mean += change * (1.0 - self.beta1)
-            np.multiply(change, change, out=change)
-            change *= 1.0 - self.beta2
-            np.multiply(second[part], self.beta2, out=square)
-            square += change
-            np.sqrt(square, out=change)
-            change += self.epsilon * second_correction
-            np.divide(mean, change, out=change)
-            change *= -rate * second_correction / first_correction
+        def formula(g: Vector, first: Vector, second: Vector) -> tuple[Vector, Vector, Vector]:
+            first = beta1 * first + (1.0 - beta1) * g
+            second = beta2 * second + (1.0 - beta2) * (g * g)
+            return factor * first / (np.sqrt(second) + offset), first, second
 
-        for_each_span(work, gradient.size)
-        return gradient, new_first, new_second
+        return elementwise(formula, gradient, first, second)

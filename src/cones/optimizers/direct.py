@@ -1,27 +1,31 @@
-"""The step as the refinement gives it: the belief moves to the point of the ball."""
+"""The step as it is: the belief moves to the point of the ball."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cones.optimizers.optimizer import Change, Optimizer
-from cones.steps.step import Direction
+from cones.beliefs import Step
+from cones.kernels.spans import elementwise
+from cones.optimizers.optimizer import Optimizer
 
 __all__ = ["Direct"]
 
 
 @dataclass(frozen=True)
 class Direct(Optimizer[None]):
-    """No learning rate and no memory: change = -direction.
+    """No learning rate and no state: descent by the step itself.
 
-    For refinements whose length means something, such as `cones.Balls`.
+    For step rules whose length means something, such as `cones.Balls`.
     """
 
-    def start(self, direction: Direction) -> None:
+    name = "direct"
+
+    def start(self, step: Step[Any]) -> None:
         return None
 
-    def step(self, memory: None, direction: Direction) -> tuple[Change, None]:
-        shift = np.negative(direction.mean, out=direction.mean)
-        return Change(shift, direction.log_covariance.map(np.negative)), None
+    def update(self, state: None, step: Step[Any]) -> tuple[Step[Any], None]:
+        log_ratio = None if step.log_ratio is None else step.log_ratio.map(np.negative)
+        return step._replace(shift=elementwise(np.negative, step.shift), log_ratio=log_ratio), None

@@ -1,62 +1,49 @@
-"""The interface of an optimizer: a direction of ascent in, a change of the belief out.
+"""The interface of an optimizer: a step of ascent in, the step that the belief takes out.
 
-Optimizers are settings; what they remember is a value of its own that each step returns anew. A step
-that is interrupted leaves nothing half changed, and one optimizer can serve many runs.
+Optimizers are settings; what they remember is a value of its own that each update returns anew. An update that is
+interrupted leaves nothing half changed, and one optimizer can serve many runs.
 
 **How an optimizer acts on a full covariance.** The mean is treated as for a diagonal belief, coordinate
 by coordinate. The covariance changes in the frame of the current factor, L -> L exp(-rate D / 2), with
-D the direction's low-rank matrix. A memory of past directions would have full rank and would belong to
-frames that are gone, so that no first moment (momentum) is kept for the covariance, and Adam's second
-moment is one number, the running mean of the squared eigenvalues of D (of those that the samples span):
-an eigenvalue of typical size moves its logarithm by about the learning rate.
+D the step's low-rank matrix. A memory of past steps would have full rank and would belong to frames that are gone, so
+that no first moment (momentum) is kept for the covariance, and Adam's second moment is one number, the running mean of
+the squared eigenvalues of D (of those that the samples span): an eigenvalue of typical size moves its logarithm by
+about the learning rate.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-
-from cones.beliefs.gaussian.spectral import Spectral
+from cones.beliefs import Step
 from cones.checks import check_non_negative, check_positive
-from cones.steps.step import Direction
-from cones.types import Vector
+from cones.component import Component
 
-__all__ = ["Change", "Optimizer"]
+__all__ = ["Optimizer"]
 
-Memory = TypeVar("Memory")
-
-
-class Change(NamedTuple):
-    """How the belief moves: `Belief.moved(*change)`."""
-
-    shift: Vector
-    log_ratio: Spectral
+State = TypeVar("State")
 
 
-class Optimizer(ABC, Generic[Memory]):
+class Optimizer(Component, ABC, Generic[State]):
     """A gradient optimizer that descends in (mean, log-covariance in the frame)."""
 
-    @abstractmethod
-    def start(self, direction: Direction) -> Memory:
-        """The memory before the first step, for directions of this shape."""
+    kind: ClassVar[str] = "optimizer"
 
     @abstractmethod
-    def step(self, memory: Memory, direction: Direction) -> tuple[Change, Memory]:
-        """The descent step along `direction` and the memory after it. May write over the direction's arrays."""
+    def start(self, step: Step[Any]) -> State:
+        """The state before the first update, for steps of this shape."""
+
+    @abstractmethod
+    def update(self, state: State, step: Step[Any]) -> tuple[Step[Any], State]:
+        """The descent along a step of ascent, and the state after it."""
 
 
 def checked_rates(learning_rate: float, variance_learning_rate: float | None) -> dict[str, float]:
-    """Both rates; that of the log-variance is the mean's if it is not given, and may be 0."""
+    """Both learning rates, that of the variance being the mean's if it is not given."""
     rate = check_positive("learning_rate", learning_rate)
     other = rate if variance_learning_rate is None else variance_learning_rate
     return {
         "learning_rate": rate,
         "variance_learning_rate": check_non_negative("variance_learning_rate", other),
     }
-
-
-def mean_square(matrix: Spectral) -> float:
-    """The mean of the squared eigenvalues on the basis."""
-    return float(np.mean(matrix.values**2))

@@ -7,20 +7,22 @@ change    = -rate velocity
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cones.beliefs.gaussian.spectral import Spectral
+from cones.beliefs import DiagonalMatrix, Step
 from cones.checks import check_fraction, store
-from cones.optimizers.optimizer import Change, Optimizer, checked_rates
-from cones.steps.step import Direction
+from cones.component import Storable, setting
+from cones.kernels.spans import elementwise
+from cones.optimizers.optimizer import Optimizer, checked_rates
 from cones.types import Vector
 
-__all__ = ["SGD", "SGDMemory"]
+__all__ = ["SGD", "SGDState"]
 
 
 @dataclass(frozen=True)
-class SGDMemory:
+class SGDState(Storable):
     """Velocities; none for a full covariance, as described in `optimizer.py`."""
 
     mean: Vector
@@ -28,22 +30,21 @@ class SGDMemory:
 
 
 @dataclass(frozen=True)
-class SGD(Optimizer[SGDMemory]):
+class SGD(Optimizer[SGDState]):
     """SGD with momentum and separate learning rates for the mean and the log-variance.
-
-    Args:
-        learning_rate: of the mean.
-        variance_learning_rate: of the log-variance; the same as `learning_rate` if not given.
-        momentum: in [0, 1).
 
     Example:
         >>> import cones
         >>> es = cones.NES([1.0, 2.0], optimizer=cones.SGD(1.0, 0.1, momentum=0.5))
     """
 
-    learning_rate: float = 0.1
-    variance_learning_rate: float | None = None
-    momentum: float = 0.0
+    name = "sgd"
+
+    learning_rate: float = setting(0.1, "Learning rate of the mean.")
+    variance_learning_rate: float | None = setting(
+        None, "Learning rate of the log-variance; that of the mean if not given."
+    )
+    momentum: float = setting(0.0, "Share of the velocity that is kept, in [0, 1).")
 
     def __post_init__(self) -> None:
         store(
@@ -52,20 +53,23 @@ class SGD(Optimizer[SGDMemory]):
             momentum=check_fraction("momentum", self.momentum),
         )
 
-    def start(self, direction: Direction) -> SGDMemory:
-        matrix = direction.log_covariance
-        return SGDMemory(np.zeros_like(direction.mean), np.zeros_like(matrix.values) if matrix.basis is None else None)
+    def start(self, step: Step[Any]) -> SGDState:
+        matrix = step.log_ratio
+        return SGDState(np.zeros_like(step.shift), np.zeros_like(matrix.values) if matrix.keeps_axes else None)
 
-    def step(self, memory: SGDMemory, direction: Direction) -> tuple[Change, SGDMemory]:
-        mean = self._velocity(memory.mean, direction.mean)
-        rate = self.variance_learning_rate or 0.0
-        if memory.covariance is None:
-            log_ratio = direction.log_covariance.map(lambda values: -rate * values)
-            return Change(-self.learning_rate * mean, log_ratio), SGDMemory(mean, None)
-        covariance = self._velocity(memory.covariance, direction.log_covariance.values)
-        return Change(-self.learning_rate * mean, Spectral(-rate * covariance)), SGDMemory(mean, covariance)
+    def update(self, state: SGDState, step: Step[Any]) -> tuple[Step[Any], SGDState]:
+        matrix, rate = step.log_ratio, self.variance_learning_rate or 0.0
+        shift, mean = self._descent(self.learning_rate, state.mean, step.shift)
+        if state.covariance is None:
+            return step._replace(shift=shift, log_ratio=matrix.map(lambda g: -rate * g)), SGDState(mean, None)
+        values, covariance = self._descent(rate, state.covariance, matrix.values)
+        return step._replace(shift=shift, log_ratio=DiagonalMatrix(values)), SGDState(mean, covariance)
 
-    def _velocity(self, velocity: Vector, gradient: Vector) -> Vector:
-        new = self.momentum * velocity
-        new += gradient
-        return new
+    def _descent(self, rate: float, velocity: Vector, gradient: Vector) -> Any:
+        """The change, and the velocity after it."""
+
+        def formula(velocity: Vector, g: Vector) -> tuple[Vector, Vector]:
+            velocity = self.momentum * velocity + g
+            return -rate * velocity, velocity
+
+        return elementwise(formula, velocity, gradient)

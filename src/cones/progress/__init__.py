@@ -1,1 +1,6 @@
 """Where a run stands: its state, its history, and its stop criteria."""
+
+from cones.progress.history import COLUMNS, History
+from cones.progress.state import Outcome, State
+
+__all__ = ["COLUMNS", "History", "Outcome", "State"]

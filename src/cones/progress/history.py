@@ -1,41 +1,19 @@
-"""Where a run stands: everything that an iteration replaces, and the history it leaves."""
+"""The history of a run: one row of named numbers per iteration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
-from cones.beliefs.belief import Belief
-from cones.types import Vector
+from cones.component import Storable, suggestion
+from cones.types import Matrix, Vector
 
-__all__ = ["COLUMNS", "RADII", "History", "State"]
+__all__ = ["COLUMNS", "History"]
 
-
-@dataclass(frozen=True)
-class State:
-    """The state after an iteration. A new one replaces it as a whole, so that none is half made."""
-
-    belief: Belief
-    memory: Any = None  # of the method; None before the first step
-    popsize: int = 0  # candidates of the next iteration
-    iteration: int = 0
-    evaluations: int = 0
-    best_x: Vector | None = None
-    best_fun: float = math.inf
-    seconds: float = 0.0
-    fault: str = ""  # the name of a stop reason that the last iteration gave by itself
-    restarts: int = 0  # so far
-    began: int = 0  # the iteration, and evaluations before it, of the last restart
-    began_evaluations: int = 0
-
-
-# Of the KL balls, for methods that have them, and of the path of the mean's last directions: above 1 if they agree.
-RADII = ("mean_radius", "scale_radius", "shape_radius", "path_length")
-# One number per iteration each:
+# What every history has; NaN where a method has no such number. Components add columns of their own.
 COLUMNS = (
     "evaluations",  # so far
     "best",  # lowest loss so far
@@ -44,53 +22,96 @@ COLUMNS = (
     "step",  # length of the mean's step
     "spread",  # root of the belief's mean variance per coordinate, after the step
     "kl",  # KL(new belief || old belief)
-    "multiplier",  # of the convex step; NaN for methods without one
+    "multiplier",  # of the convex step
     "gap",  # duality gap of the convex step
-    *RADII,
+    "mean_radius",  # of the ball of the mean
+    "scale_radius",  # of the ball of the scale
+    "shape_radius",  # of the ball of the shape
+    "path_length",  # of the mean's last directions: above 1 if they agree
+    "step_status",  # the code of a `StepStatus`
     "failures",  # NaN losses in the population
     "seconds",  # of the run so far
 )
 
+RADII = ("mean_radius", "scale_radius", "shape_radius", "path_length")
 
-class History:
+
+class History(Storable):
     """One row per iteration, read by column.
 
     Example:
         >>> history = History()
-        >>> history.append([100.0, 3.5] + [0.0] * 13)
-        >>> history["best"]
-        array([3.5])
+        >>> history.append({"best": 3.5, "trust": 0.9})
+        >>> history["best"], history["trust"]
+        (array([3.5]), array([0.9]))
     """
 
-    def __init__(self, rows: Sequence[Sequence[float]] = ()) -> None:
-        self._rows = [tuple(map(float, row)) for row in rows]
+    def __init__(self, table: Matrix | None = None, names: Sequence[str] = COLUMNS) -> None:
+        self._columns: dict[str, list[float]] = {name: [] for name in (*COLUMNS, *names)}
+        self._length = 0
+        if table is not None:
+            rows = np.asarray(table, dtype=np.float64).reshape(-1, len(names))
+            self._length = len(rows)
+            for name in self._columns:
+                missing = [math.nan] * self._length
+                self._columns[name] = rows[:, list(names).index(name)].tolist() if name in names else missing
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._length
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._columns
 
     def __getitem__(self, column: str) -> Vector:
-        place = COLUMNS.index(column)
-        return np.array([row[place] for row in self._rows])
+        return np.array(self._of(column), dtype=np.float64)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all columns."""
+        return tuple(self._columns)
 
     def last(self, column: str, count: int) -> Vector:
         """The column's last `count` numbers, without building the whole column."""
-        place = COLUMNS.index(column)
-        return np.array([row[place] for row in self._rows[-count:]])
+        return np.array(self._of(column)[-count:], dtype=np.float64)
 
-    def append(self, row: Sequence[float]) -> None:
-        if len(row) != len(COLUMNS):
-            raise ValueError(f"row: expected {len(COLUMNS)} numbers, got {len(row)}")
-        self._rows.append(tuple(map(float, row)))
+    def latest(self, column: str) -> float:
+        """The column's last number; NaN if there is none."""
+        values = self._of(column)
+        return values[-1] if values else math.nan
+
+    def append(self, row: Mapping[str, float]) -> None:
+        """Add a row. A column that it lacks is NaN there, and a new column is NaN in all earlier rows."""
+        columns = self._columns
+        for name in row:
+            if name not in columns:
+                columns[name] = [math.nan] * self._length
+        for name, values in columns.items():
+            values.append(float(row.get(name, math.nan)))
+        self._length += 1
 
     def trim(self, length: int) -> None:
         """Forget rows beyond `length`."""
-        del self._rows[length:]
+        if length < self._length:
+            for values in self._columns.values():
+                del values[length:]
+            self._length = length
 
-    def table(self) -> Vector:
+    def table(self) -> Matrix:
         """All rows, shape (iterations, columns)."""
-        return np.array(self._rows, dtype=np.float64).reshape(-1, len(COLUMNS))
+        return np.array(list(self._columns.values()), dtype=np.float64).T.reshape(-1, len(self._columns))
 
     def columns(self) -> dict[str, Vector]:
         """All columns by name."""
-        table = self.table()
-        return {name: table[:, place].copy() for place, name in enumerate(COLUMNS)}
+        return {name: np.array(values, dtype=np.float64) for name, values in self._columns.items()}
+
+    def stored(self) -> dict[str, Any]:
+        return {"table": self.table(), "names": list(self._columns)}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        return cls(parts["table"], parts["names"])
+
+    def _of(self, column: str) -> list[float]:
+        if column not in self._columns:
+            raise KeyError(f"the history has no column {column!r}{suggestion(column, self._columns)}")
+        return self._columns[column]

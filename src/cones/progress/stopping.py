@@ -6,13 +6,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 
 from cones.checks import check_integer, check_non_negative, check_number, check_positive
+from cones.component import Component, setting, suggestion
 from cones.errors import InputError
-from cones.progress.history import History, State
+from cones.progress.history import History
+from cones.progress.state import State
 
 __all__ = [
     "ALL_FAILED",
@@ -25,6 +27,9 @@ __all__ = [
     "INTERRUPTED",
     "BUDGETS",
     "LIMITS",
+    "Limits",
+    "NO_STEP",
+    "NO_STEP_IN_A_ROW",
     "RUNNING",
     "Criterion",
     "StopReason",
@@ -55,18 +60,21 @@ DIVERGED = StopReason(
     "diverged", "The belief left the range of floats; try another sigma0, or smaller learning rates.", 8
 )
 COLLAPSED = StopReason("collapsed", "The spread is below what floats resolve: nothing is left to search.", 9, True)
-FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED)}
+# A run ends when the solver of its steps has failed so often in a row.
+NO_STEP_IN_A_ROW = 10
+NO_STEP = StopReason("no_step", f"The solver found no step in the last {NO_STEP_IN_A_ROW} iterations.", 10)
+FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED, NO_STEP)}
 # After these nothing more is to be had from a belief; another start may find more.
 ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "all_nan")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
 
 
 @dataclass(frozen=True)
-class Criterion(ABC):
+class Criterion(Component, ABC):
     """Met or not, from the state and the history of a run."""
 
-    limit: float
-    name: ClassVar[str]
+    kind: ClassVar[str] = "criterion"
+    limit: float = setting(sentence="The limit.")
     text: ClassVar[str]
     status: ClassVar[int]
     success: ClassVar[bool] = False
@@ -93,7 +101,7 @@ class XTol(Criterion):
     text = "The belief's largest standard deviation and its mean's last step are within xtol = {limit:g}."
 
     def met(self, state: State, history: History) -> bool:
-        if not len(history) or history.last("step", 1)[0] > self.limit:
+        if not len(history) or history.latest("step") > self.limit:
             return False
         return float(state.belief.standard_deviations().max()) <= self.limit
 
@@ -109,7 +117,7 @@ class FTol(Criterion):
         if state.iteration - state.began < 10:
             return False
         # NaN (no finite loss) compares as not met.
-        if not history.last("loss_deviation", 1)[0] <= self.limit:
+        if not history.latest("loss_deviation") <= self.limit:
             return False
         return bool(np.ptp(history.last("mean_loss", 10)) <= self.limit)
 
@@ -127,7 +135,7 @@ class MaxFev(Criterion):
 
 @dataclass(frozen=True)
 class MaxIter(Criterion):
-    implied: bool = False  # by the absence of any budget
+    implied: bool = setting(False, "True if no other budget was given.")
     name, status = "maxiter", 2
     text = "The budget of maxiter = {limit:g} iterations is spent."
 
@@ -166,7 +174,31 @@ class Stagnation(Criterion):
         return not (older.size and newer.size and np.median(newer) < np.median(older))
 
 
-LIMITS = ("ftarget", "xtol", "ftol", "maxfev", "maxiter", "maxtime", "stagnation")
+class Limits(TypedDict, total=False):
+    """Stop criteria as keyword arguments; None switches one off."""
+
+    ftarget: Annotated[float | None, "Stop at a loss this low."]
+    maxfev: Annotated[float | None, "Stop before more evaluations than this."]
+    maxiter: Annotated[float | None, "Stop after so many iterations; 1000 if there is no other budget."]
+    maxtime: Annotated[float | None, "Stop after so many seconds."]
+    xtol: Annotated[float | None, "Stop when the spread and the mean's last step are this small; 1e-11 by default."]
+    ftol: Annotated[float | None, "Stop when losses differ by this little for ten iterations; 1e-11 by default."]
+    stagnation: Annotated[
+        float | Literal["auto"] | None,
+        'Stop after so many iterations without improvement; "auto", the default, is 100 + 100 n^1.5 / popsize.',
+    ]
+
+
+# The stop criteria and their defaults, in the order in which they are looked at.
+LIMITS: dict[str, Any] = {
+    "ftarget": None,
+    "xtol": 1e-11,
+    "ftol": 1e-11,
+    "maxfev": None,
+    "maxiter": None,
+    "maxtime": None,
+    "stagnation": "auto",
+}
 BUDGETS = ("maxfev", "maxiter", "maxtime")
 DEFAULT_MAXITER = 1000
 
@@ -175,8 +207,11 @@ def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = (
     """Refuse keyword arguments that are no stop criteria; `others` are those that the function has besides."""
     for name in limits:
         if name not in LIMITS:
-            known = ", ".join((*others, *LIMITS))
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; expected one of {known}")
+            known = (*others, *LIMITS)
+            raise TypeError(
+                f"{function}() got an unexpected keyword argument {name!r}{suggestion(name, known)}; "
+                f"expected one of {', '.join(known)}"
+            )
 
 
 def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Criterion, ...]:
@@ -186,7 +221,9 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
     maxfev, maxiter or maxtime there are at most 1000 iterations; an infinite budget is none.
     """
     check_limits("resume", limits)
-    given = {"xtol": 1e-11, "ftol": 1e-11, "stagnation": 100 + int(100 * dim**1.5 / popsize), **limits}
+    given = {**LIMITS, **limits}
+    if given["stagnation"] == "auto":
+        given["stagnation"] = 100 + int(100 * dim**1.5 / popsize)
     implied = all(given.get(name) is None for name in BUDGETS)
     if implied:
         given["maxiter"] = DEFAULT_MAXITER

@@ -1,8 +1,17 @@
-"""Controls of the radius of a KL ball: what an iteration says in, the radius of its step out."""
+"""Controls of the radius of a ball: what an iteration says in, the radius of its step out."""
 
-from cones.radius.control import RadiusControl, Signal
+from cones.radius.control import EstimateStats, Radius, RadiusControl
 from cones.radius.fixed import Fixed
-from cones.radius.path_length import DirectionPath, PathLength, PathMemory
+from cones.radius.path_length import DirectionPath, PathLength, PathState
 from cones.radius.signal_ratio import SignalRatio
 
-__all__ = ["DirectionPath", "Fixed", "PathLength", "PathMemory", "RadiusControl", "Signal", "SignalRatio"]
+__all__ = [
+    "DirectionPath",
+    "EstimateStats",
+    "Fixed",
+    "PathLength",
+    "PathState",
+    "Radius",
+    "RadiusControl",
+    "SignalRatio",
+]

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+from cones.component import Component
 from cones.types import Vector
 
-__all__ = ["Memory", "Radius", "RadiusControl", "Signal"]
+__all__ = ["State", "Radius", "RadiusControl", "EstimateStats"]
 
-Memory = TypeVar("Memory")
+State = TypeVar("State")
 
 
-@dataclass(frozen=True)
-class Signal:
+class EstimateStats(NamedTuple):
     """What an iteration says about the part of the belief that a ball is for, in the frame.
 
     Attributes:
-        estimate: the gradient's part: a for the mean, the trace of B for the scale, B without it for the shape. The
-            step is written over it: a control that remembers it has to copy it.
+        estimate: the gradient's part: a for the mean, the trace of B for the scale, B without it for the shape.
         length: its norm.
         noise: the norm that it would have, root mean square, if losses had nothing to do with candidates. Against it
             neither the loss's units nor the shaping matter.
         freedom: how many numbers it can vary in.
         dim: coordinates of a candidate.
-        popsize: how many candidates it was made from.
+        samples: how many independent samples the estimate is worth.
         travel: the length of the mean's step in this iteration, in the frame; NaN for the mean itself.
         spent: evaluations so far, before this iteration.
         budget: evaluations that the run may spend; infinite if that is not known.
@@ -37,7 +35,7 @@ class Signal:
     noise: float
     freedom: int
     dim: int
-    popsize: int
+    samples: float
     travel: float = math.nan
     spent: int = 0
     budget: float = math.inf
@@ -54,16 +52,18 @@ class Radius(NamedTuple):
     path_length: float = math.nan
 
 
-class RadiusControl(ABC, Generic[Memory]):
+class RadiusControl(Component, ABC, Generic[State]):
     """Chooses the radius of a ball anew in every iteration.
 
     Controls are settings; what they remember is a value that each call returns anew.
     """
 
-    @abstractmethod
-    def start(self, signal: Signal) -> Memory:
-        """The memory before the first iteration, whose signal this is."""
+    kind: ClassVar[str] = "radius"
 
     @abstractmethod
-    def radius(self, memory: Memory, signal: Signal) -> tuple[Radius, Memory]:
-        """The radius for this signal, and the memory after it."""
+    def start(self, stats: EstimateStats) -> State:
+        """The state before the first iteration, whose stats this is."""
+
+    @abstractmethod
+    def radius(self, state: State, stats: EstimateStats) -> tuple[Radius, State]:
+        """The radius for this stats, and the state after it."""

@@ -10,8 +10,8 @@ After a step of the best length the next direction is orthogonal to it, however 
 than a random one says that steps were too short, a shorter one that they were too long. (Cumulative step-size
 adaptation of Hansen & Ostermeier, 2001, does the same for the spread of the candidates.)
 
-The excess |p|^2 - w has a signal of about popsize / freedom and a noise of about 1 / sqrt(freedom), freedom being the
-numbers that a direction can vary in. The gain grows with sqrt(freedom / popsize), between what tracks best and what
+The excess |p|^2 - w has a signal of about samples / freedom and a noise of about 1 / sqrt(freedom), freedom being the
+numbers that a direction can vary in. The gain grows with sqrt(freedom / samples), between what tracks best and what
 averages best, and is at most 1.
 """
 
@@ -23,12 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cones.checks import check_positive, store
-from cones.kernels.buffers import new_vector
-from cones.kernels.spans import for_each_span, inner
-from cones.radius.control import Radius, RadiusControl, Signal
+from cones.component import Storable, setting
+from cones.kernels.spans import elementwise, inner
+from cones.radius.control import EstimateStats, Radius, RadiusControl
 from cones.types import Vector
 
-__all__ = ["DirectionPath", "PathLength", "PathMemory"]
+__all__ = ["DirectionPath", "PathLength", "PathState"]
 
 # 1/q iterations are remembered. With q = 0.1 the control oscillates and diverges; 0.4 to 0.6 is a flat optimum.
 FORGETTING = 0.5
@@ -37,7 +37,7 @@ LARGEST_CHANGE = 0.3  # of the logarithm of a radius in an iteration
 
 
 @dataclass(frozen=True)
-class DirectionPath:
+class DirectionPath(Storable):
     """Directions summed with fading weights, and the length that independent ones would have, squared."""
 
     vector: Vector
@@ -46,14 +46,11 @@ class DirectionPath:
     def extended(self, direction: Vector, length: float) -> DirectionPath:
         """With one more direction, of the given length."""
         keep, add = 1.0 - FORGETTING, math.sqrt(FORGETTING * (2.0 - FORGETTING)) / length
-        old, vector, flat = self.vector.ravel(), direction.ravel(), new_vector(direction.size, self.vector.dtype)
-
-        def work(part: slice) -> None:
-            np.multiply(vector[part], add, out=flat[part])
-            flat[part] += keep * old[part]
-
-        for_each_span(work, flat.size)
-        return DirectionPath(flat.reshape(direction.shape), keep**2 * self.expected + FORGETTING * (2.0 - FORGETTING))
+        if direction.ndim == 1:
+            path = elementwise(lambda v, p: add * v + keep * p, direction, self.vector)
+        else:
+            path = add * direction + keep * self.vector
+        return DirectionPath(path, keep**2 * self.expected + FORGETTING * (2.0 - FORGETTING))
 
     def squared_length(self) -> float:
         flat = self.vector.ravel()
@@ -61,7 +58,7 @@ class DirectionPath:
 
 
 @dataclass(frozen=True)
-class PathMemory:
+class PathState(Storable):
     """Of `PathLength`."""
 
     radius: float
@@ -69,19 +66,18 @@ class PathMemory:
 
 
 @dataclass(frozen=True)
-class PathLength(RadiusControl[PathMemory]):
+class PathLength(RadiusControl[PathState]):
     """Longer steps while they agree with each other, shorter ones when they do not.
 
-    Args:
-        start_radius: the first radius, in units of sqrt(2 freedom / popsize), which is what natural gradient descent
-            with learning rate 1 would use up if losses had nothing to do with candidates.
-        gain: relative to the one described above.
-        largest: radius, in the same units.
+    The unit of radii is sqrt(2 freedom / samples): what natural gradient descent with learning rate 1 would use up if
+    losses had nothing to do with candidates.
     """
 
-    start_radius: float = 1.5
-    gain: float = 1.0
-    largest: float = math.inf
+    name = "path_length"
+
+    start_radius: float = setting(1.5, "The first radius, in units of sqrt(2 freedom / samples).")
+    gain: float = setting(1.0, "Gain relative to min(1, 0.2 sqrt(freedom / samples)).")
+    largest: float = setting(math.inf, "The largest radius, in the same units.")
 
     def __post_init__(self) -> None:
         store(
@@ -91,18 +87,18 @@ class PathLength(RadiusControl[PathMemory]):
             largest=math.inf if self.largest == math.inf else check_positive("largest", self.largest),
         )
 
-    def start(self, signal: Signal) -> PathMemory:
-        return PathMemory(self.start_radius * self._unit(signal), DirectionPath(np.zeros_like(signal.estimate)))
+    def start(self, stats: EstimateStats) -> PathState:
+        return PathState(self.start_radius * self._unit(stats), DirectionPath(np.zeros_like(stats.estimate)))
 
-    def radius(self, memory: PathMemory, signal: Signal) -> tuple[Radius, PathMemory]:
-        if signal.length == 0.0:  # no direction: all losses tied, or tied in mirrored pairs
-            return Radius(0.0), memory
-        path = memory.path.extended(signal.estimate, signal.length)
+    def radius(self, state: PathState, stats: EstimateStats) -> tuple[Radius, PathState]:
+        if stats.length == 0.0:  # no direction: all losses tied, or tied in mirrored pairs
+            return Radius(0.0), state
+        path = state.path.extended(stats.estimate, stats.length)
         squared = path.squared_length()
-        gain = self.gain * min(1.0, GAIN * math.sqrt(signal.freedom / signal.popsize))
+        gain = self.gain * min(1.0, GAIN * math.sqrt(stats.freedom / stats.samples))
         change = min(max(gain * (squared - path.expected), -LARGEST_CHANGE), LARGEST_CHANGE)
-        radius = min(memory.radius * math.exp(change), self.largest * self._unit(signal))
-        return Radius(radius, math.sqrt(squared / path.expected)), PathMemory(radius, path)
+        radius = min(state.radius * math.exp(change), self.largest * self._unit(stats))
+        return Radius(radius, math.sqrt(squared / path.expected)), PathState(radius, path)
 
-    def _unit(self, signal: Signal) -> float:
-        return math.sqrt(2.0 * signal.freedom / signal.popsize)
+    def _unit(self, stats: EstimateStats) -> float:
+        return math.sqrt(2.0 * stats.freedom / stats.samples)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cones.radius.control import Radius, RadiusControl, Signal
+from cones.radius.control import EstimateStats, Radius, RadiusControl
 
 __all__ = ["SignalRatio"]
 
@@ -40,23 +40,25 @@ LARGEST_CHANGE = 0.3  # of log sigma in an iteration
 class SignalRatio(RadiusControl[float]):
     """Holds the spread at a share of the distance that the mean has to go."""
 
-    def start(self, signal: Signal) -> float:
+    name = "signal_ratio"
+
+    def start(self, stats: EstimateStats) -> float:
         return 0.0
 
-    def radius(self, memory: float, signal: Signal) -> tuple[Radius, float]:
-        rate, theta = self._rate(signal), self._theta(signal)
-        last = float(signal.estimate[0]) / signal.noise if signal.noise else 0.0  # all losses tied
-        strength = memory + max(0.1, rate) * (last - memory)
-        drive = max(0.0, abs(strength) - theta * signal.travel)
-        change = min(rate / math.sqrt(signal.popsize) * drive, LARGEST_CHANGE)
+    def radius(self, state: float, stats: EstimateStats) -> tuple[Radius, float]:
+        rate, theta = self._rate(stats), self._theta(stats)
+        last = float(stats.estimate[0]) / stats.noise if stats.noise else 0.0  # all losses tied
+        strength = state + max(0.1, rate) * (last - state)
+        drive = max(0.0, abs(strength) - theta * stats.travel)
+        change = min(rate / math.sqrt(stats.samples) * drive, LARGEST_CHANGE)
         agrees = math.copysign(1.0, strength) * math.copysign(1.0, last)
-        return Radius(agrees * change * math.sqrt(signal.dim)), strength
+        return Radius(agrees * change * math.sqrt(stats.dim)), strength
 
-    def _rate(self, signal: Signal) -> float:
-        per_evaluation = max(1.0 / signal.dim, EVALUATIONS_PER_DIMENSION / signal.budget)
-        return min(LARGEST_RATE, signal.popsize * per_evaluation)
+    def _rate(self, stats: EstimateStats) -> float:
+        per_evaluation = max(1.0 / stats.dim, EVALUATIONS_PER_DIMENSION / stats.budget)
+        return min(LARGEST_RATE, stats.samples * per_evaluation)
 
-    def _theta(self, signal: Signal) -> float:
-        if math.isinf(signal.budget):
+    def _theta(self, stats: EstimateStats) -> float:
+        if math.isinf(stats.budget):
             return THETA_WITHOUT_BUDGET
-        return max(THETA_AT_LAST, THETA * (1.0 - signal.spent / (PART * signal.budget)))
+        return max(THETA_AT_LAST, THETA * (1.0 - stats.spent / (PART * stats.budget)))

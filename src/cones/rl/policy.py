@@ -92,7 +92,7 @@ class Policy:
 
     def save(self, path: str | Path) -> None:
         """Write the policy as `.npz`, data only."""
-        from cones.run.checkpoint import write_arrays
+        from cones.storage import write_arrays
 
         header = {
             "format": FORMAT,

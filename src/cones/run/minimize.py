@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, Literal, Never, Unpack
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
 from cones.checks import check_integer, check_one_of
+from cones.component import suggestion
 from cones.errors import InputError
+from cones.estimators import Estimator
 from cones.evaluate import Objective, Workers, evaluator_from
-from cones.methods import METHODS
-from cones.progress.stopping import criteria_from
+from cones.methods import METHODS, Text, settings_of_method
+from cones.optimizers import Optimizer
+from cones.progress.stopping import LIMITS, Limits, criteria_from
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
+from cones.sampling import Rng
+from cones.solvers import Solver
+from cones.steps import Balls, StepRule
+from cones.types import Vector
 
 __all__ = ["minimize", "resume", "scipy_method"]
 
@@ -31,15 +39,39 @@ def minimize(
     *,
     method: str = "cones",
     sigma0: ArrayLike | None = None,
+    bounds: Any = None,
     callback: Callable[..., Any] | None = None,
     vectorized: bool = False,
     workers: Workers = 1,
     timeout: float | None = None,
     retries: int | None = None,
     disp: bool = False,
+    rng: Rng = None,
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_every: int | None = None,
-    **settings: Any,
+    ftarget: float | None = None,
+    maxfev: float | None = None,
+    maxiter: float | None = None,
+    maxtime: float | None = None,
+    xtol: float | None = 1e-11,
+    ftol: float | None = 1e-11,
+    stagnation: float | Literal["auto"] | None = "auto",
+    popsize: int | None = None,
+    radius: float | Literal["adaptive", "paper"] | Balls | None = None,
+    belief: str | None = None,
+    antithetic: bool | Literal["auto"] | None = None,
+    estimator: Text | Estimator | None = None,
+    shaping: str | Callable[[Vector], Any] | None = None,
+    step: Text | StepRule | None = None,
+    solver: Text | Solver | None = None,
+    optimizer: Text | Optimizer[Any] | None = None,
+    restarts: int | None = None,
+    dtype: DTypeLike | None = None,
+    noise_table: int | None = None,
+    chunked: bool | None = None,
+    diagonal: bool | None = None,
+    options: Mapping[str, Any] | None = None,
+    **unknown: Never,
 ) -> OptimizeResult:
     """Minimise a function without its gradient.
 
@@ -62,15 +94,18 @@ def minimize(
         checkpoint: a file from which `cones.resume` goes on after a crash.
         checkpoint_every: iterations between checkpoints; by default one is written at the end of the
             iteration in which the last one has become 30 seconds old.
-        **settings: the keyword arguments of the method, `cones.CoNES`, `cones.NES`, `cones.ES`, `cones.CMA` or
-            `cones.SepCMA`:
-            radius, solver, belief, popsize, antithetic, shaping, optimizer, restarts, bounds, rng, dtype, noise_table,
-            chunked, and the stop criteria ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation.
+        bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, optimizer, restarts, dtype,
+            noise_table, chunked: of the method; see `cones.CoNES` and `cones.methods.Settings`. None leaves the
+            choice to the method.
+        ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off. Without
+            maxfev, maxiter and maxtime there are at most 1000 iterations.
+        diagonal, options: of `cones.CMA`.
 
     Returns:
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
         success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
-        iteration each), failures (why candidates counted as NaN after `retries`), restarts, and the final belief.
+        iteration each), failures (why candidates counted as NaN after `retries`), failed_steps (iterations whose solver
+        found no step), restarts, and the final belief.
         Ctrl-C returns the best so far, with status 7.
 
         If `fun` raises, the exception goes on with a note that names the candidate, and the result so
@@ -82,9 +117,27 @@ def minimize(
         >>> result.success, result.stop
         (True, 'ftarget')
     """
+    if unknown:
+        name = next(iter(unknown))
+        known = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
+        raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, known)}")
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
-    strategy = make(x0, sigma0, **settings)
+    settings: dict[str, Any] = {
+        "bounds": bounds, "rng": rng, "popsize": popsize, "radius": radius, "belief": belief,
+        "antithetic": antithetic, "estimator": estimator, "shaping": shaping, "step": step, "solver": solver,
+        "optimizer": optimizer, "restarts": restarts, "dtype": dtype, "noise_table": noise_table,
+        "chunked": chunked, "diagonal": diagonal, "options": options,
+    }  # fmt: skip
+    limits = {
+        "ftarget": ftarget, "maxfev": maxfev, "maxiter": maxiter, "maxtime": maxtime, "xtol": xtol, "ftol": ftol,
+        "stagnation": stagnation,
+    }  # fmt: skip
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name in given:
+        if name not in settings_of_method(method):
+            raise TypeError(f"{name}: not a setting of method {method!r}")
+    strategy = make(x0, sigma0, **given, **limits)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
     if checkpoint is not None and os.path.exists(checkpoint):
@@ -111,7 +164,8 @@ def resume(
     retries: int | None = None,
     disp: bool = False,
     checkpoint_every: int | None = None,
-    **limits: Any,
+    allow: Iterable[Any] = (),
+    **limits: Unpack[Limits],
 ) -> OptimizeResult:
     """Go on with a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
 
@@ -121,6 +175,8 @@ def resume(
         vectorized: as given to `minimize`, unless said otherwise.
         callback, workers, timeout, retries, disp: as for `minimize`.
         checkpoint_every: as given to `minimize`, unless said otherwise.
+        allow: components of your own that the checkpoint may name: classes, functions, or "module:Class". Nothing
+            else is imported or executed.
         **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
 
     Example:
@@ -130,7 +186,7 @@ def resume(
         >>> cones.resume(path, lambda x: (x**2).sum(), maxiter=10).nit
         10
     """
-    strategy, run = checkpoints.read(path)
+    strategy, run = checkpoints.read(path, allow)
     strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
     if limits:
         kept = {  # what was implied is implied again, unless there is a budget now
@@ -138,7 +194,7 @@ def resume(
             for criterion in strategy.criteria
             if not getattr(criterion, "implied", False)
         }
-        off = dict.fromkeys(("xtol", "ftol", "stagnation"))  # not in `kept`: switched off before
+        off = dict.fromkeys(LIMITS)  # not in `kept`: switched off before
         strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
     rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)

@@ -1,7 +1,19 @@
-"""Noise from which candidates are made."""
+"""Sampling: which points to ask for, noise that can be drawn again, populations in memory or in chunks."""
 
-from cones.sampling.block import Rows
-from cones.sampling.noise import DTYPES, AntitheticNoise, IndependentNoise, Noise, Rng, seed_from
+from cones.sampling.block import NoiseBlock
+from cones.sampling.design import Antithetic, Auto, Design, Independent, Plan
+from cones.sampling.noise import NoiseStream, Rng, seed_from
 from cones.sampling.population import Population
 
-__all__ = ["DTYPES", "AntitheticNoise", "IndependentNoise", "Noise", "Population", "Rng", "Rows", "seed_from"]
+__all__ = [
+    "Antithetic",
+    "Auto",
+    "Design",
+    "Independent",
+    "NoiseBlock",
+    "NoiseStream",
+    "Plan",
+    "Population",
+    "Rng",
+    "seed_from",
+]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cones.beliefs.belief import Belief
+from cones.beliefs import Belief
 from cones.errors import InputError
-from cones.kernels.buffers import Shelf
-from cones.sampling.noise import Noise
+from cones.kernels.buffers import BufferPool, aligned, new_vector
+from cones.sampling.design import Plan
+from cones.sampling.noise import WORTH_THREADS, NoiseStream
 from cones.space.bounds import Box
 from cones.types import Matrix, Vector
 
@@ -19,6 +20,8 @@ __all__ = ["Population"]
 
 # Bytes of candidates that are made at a time, if a row of noise does not need more.
 CHUNK_BYTES = 2**26
+# Rows of noise that are multiplied with a full covariance's factor at a time.
+PRODUCT_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,17 @@ class Population:
     """
 
     belief: Belief
-    noise: Noise
+    plan: Plan
+    noise: NoiseStream
     iteration: int
     box: Box | None = None
 
+    def within(self, box: Box | None) -> Population:
+        """The same candidates, reflected into a box."""
+        return self if box is None else replace(self, box=box)
+
     def __len__(self) -> int:
-        return self.noise.popsize
+        return self.plan.popsize
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,28 +54,28 @@ class Population:
 
     @property
     def bytes(self) -> int:
-        """That all candidates together take."""
-        return len(self) * self.belief.dim * (4 if self.noise.dtype == "float32" else 8)
+        """Size of the whole population in bytes."""
+        return len(self) * self.belief.dim * np.dtype(self.noise.dtype).itemsize
 
     @property
     def chunk_size(self) -> int:
-        """Candidates per chunk: all that come from a row of noise, or of as many rows as are small."""
-        per_row = self.noise.per_row
-        row_bytes = self.bytes // self.noise.rows
-        return per_row * max(1, min(self.noise.rows, CHUNK_BYTES // max(row_bytes, 1)))
+        """Candidates per chunk: those of one row of noise, or of several rows if they are small."""
+        rows = self.plan.rows
+        return self.plan.per_row * max(1, min(rows, CHUNK_BYTES // max(self.bytes // rows, 1)))
 
     def __iter__(self) -> Iterator[Matrix]:
-        size, shelf = self.chunk_size, Shelf()
+        size, pool = self.chunk_size, BufferPool()
         for first in range(0, len(self), size):
             last = min(first + size, len(self))
-            yield self.block(first, last, out=shelf.take((last - first, self.belief.dim), self.noise.dtype))
+            yield self.block(first, last, out=pool.take((last - first, self.belief.dim), self.noise.dtype))
 
     def __getitem__(self, index: int) -> Vector:
         if not isinstance(index, (int, np.integer)):
-            raise TypeError(f"expected the place of one candidate, got {index!r}; block(first, last) gives several")
+            raise TypeError(f"expected the index of one candidate, got {index!r}; block(first, last) gives several")
         if not -len(self) <= index < len(self):
-            raise IndexError(f"expected a place below {len(self)}, the number of candidates, got {index}")
-        candidate = self.noise.candidate(self.belief, self.iteration, int(index) % len(self))
+            raise IndexError(f"expected an index below {len(self)}, the number of candidates, got {index}")
+        row, which = divmod(int(index) % len(self), self.plan.per_row)
+        candidate = self._one(row, which) if self._by_spans else np.array(self._made(row, row + 1)[0, which])
         return candidate if self.box is None else self.box.reflect(candidate)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:
@@ -81,9 +89,60 @@ class Population:
         """
         if not 0 <= first <= last <= len(self):
             raise InputError(f"first, last: expected a range within the {len(self)} candidates, got {first} to {last}")
-        per_row = self.noise.per_row
+        per_row = self.plan.per_row
         start, stop = first // per_row, -(-last // per_row)
-        place = out if (first, last) == (start * per_row, stop * per_row) else None
-        made = self.noise.candidates(self.belief, self.iteration, start, stop, kept, place)
+        whole = out if (first, last) == (start * per_row, stop * per_row) else None
+        made = self._made(start, stop, kept, whole).reshape(-1, self.belief.dim)
         made = made[first - start * per_row : last - start * per_row]
         return made if self.box is None else self.box.reflect(made)
+
+    def noise_rows(self, start: int = 0, stop: int | None = None) -> Matrix:
+        """Rows of the noise that the candidates come from."""
+        stop = self.plan.rows if stop is None else stop
+        noise = self.noise.draw(self.iteration, self.belief.dim, start, stop)
+        return noise if self.plan.transform is None else self.plan.transform(noise)
+
+    @property
+    def _by_spans(self) -> bool:
+        """True if spans of the candidates can be made by themselves."""
+        return self.belief.separable and self.plan.transform is None
+
+    def _made(self, start: int, stop: int, kept: Matrix | None = None, out: Matrix | None = None) -> Matrix:
+        """The candidates of rows `start` to `stop`, shape (stop - start, per_row, n); their noise goes to `kept`."""
+        count, dim = stop - start, self.belief.dim
+        whole = aligned((count * self.plan.per_row, dim), self.noise.dtype) if out is None else out
+        candidates = whole.reshape(count, self.plan.per_row, dim)
+        if self._by_spans and count * dim >= WORTH_THREADS:
+
+            def use(row: int, columns: slice, normals: Vector) -> None:
+                self.belief.draw(normals[None], candidates[row : row + 1, :, columns], columns)
+
+            self.noise.for_spans(self.iteration, dim, start, stop, use, kept)
+            return candidates
+        # The last bits of a product of matrices depend on how many rows it has: whatever rows are asked for, they are
+        # multiplied in the same blocks.
+        size = 1 if self.belief.separable else PRODUCT_ROWS
+        first, last = start - start % size, min(-(-stop // size) * size, self.plan.rows)
+        noise = self.noise_rows(first, last)
+        if ((first, last) == (start, stop) and count <= size) or self.belief.separable:
+            self.belief.draw(noise, candidates)
+        else:
+            made = np.empty((last - first, self.plan.per_row, dim), whole.dtype)
+            for k in range(0, last - first, size):
+                self.belief.draw(noise[k : k + size], made[k : k + size])
+            candidates[:] = made[start - first : stop - first]
+        if kept is not None:
+            kept[:] = noise[start - first : stop - first]
+        return candidates
+
+    def _one(self, row: int, which: int) -> Vector:
+        """One candidate, without memory for the others that come from its row."""
+        candidate = new_vector(self.belief.dim, self.noise.dtype)
+
+        def use(_: int, columns: slice, normals: Vector) -> None:
+            own = aligned((1, self.plan.per_row, normals.size), self.noise.dtype)
+            self.belief.draw(normals[None], own, columns)
+            candidate[columns] = own[0, which]
+
+        self.noise.for_spans(self.iteration, self.belief.dim, row, row + 1, use)
+        return candidate

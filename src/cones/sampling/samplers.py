@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cones.kernels.spans import SPAN, tile_count, tile_slice
 from cones.kernels.threads import for_blocks
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
-__all__ = ["GeneratorPen", "Pen", "TablePen"]
+__all__ = ["GeneratorSampler", "SpanSampler", "TableSampler"]
 
 # Outputs of the generator that are passed over before a span's first number, as NumPy does after seeding.
 WARM_UP = 12
 TABLE_ITERATION = 2**63 - 1  # none that a run comes to
 
 
-class Pen(ABC):
+class SpanSampler(ABC):
     """Draws spans of the noise of one iteration. Each thread needs one of its own."""
 
     @abstractmethod
     def draw(self, row: int, span: int, out: Vector) -> None:
         """Fill `out` with the normals of a row in a span of columns."""
 
+    def draw_rows(self, start: int, out: Matrix) -> None:
+        """Fill `out` with the normals of rows from `start` on, in the first span of columns."""
+        for row, normals in enumerate(out, start):
+            self.draw(row, 0, normals)
 
-class GeneratorPen(Pen):
+
+class GeneratorSampler(SpanSampler):
     """Draws from a generator whose state is set anew for every span."""
 
     def __init__(self, seed: int, rows: int, dtype: str, iteration: int, dim: int) -> None:
@@ -36,11 +43,7 @@ class GeneratorPen(Pen):
         words = _sequence(seed, iteration).generate_state(3 * rows, np.uint64)
         self._of_row = words.reshape(rows, 3)
         self._of_span = _words_of_spans(tile_count(dim, SPAN))
-        self._bits = np.random.SFC64(0)
-        self._generator = np.random.Generator(self._bits)
-        self._state = self._bits.state
-        self._words = self._state["state"]["state"]
-        self._words[3] = 1
+        self._bits, self._draw, self._state, self._words = _generator()
         self._dtype = np.dtype(dtype)
 
     def draw(self, row: int, span: int, out: Vector) -> None:
@@ -51,11 +54,35 @@ class GeneratorPen(Pen):
         self._bits.state = self._state
         if span:
             self._bits.random_raw(WARM_UP, output=False)
-        self._generator.standard_normal(dtype=self._dtype, out=out)
+        self._draw(None, self._dtype, out)
+
+    def draw_rows(self, start: int, out: Matrix) -> None:
+        bits, draw, state, words, dtype = self._bits, self._draw, self._state, self._words[:3], self._dtype
+        for row, normals in zip(self._of_row[start:], out, strict=False):
+            words[:] = row
+            bits.state = state
+            draw(None, dtype, normals)
+
+
+_of_thread = threading.local()
+
+
+def _generator() -> tuple[Any, ...]:
+    """This thread's generator, its method for normals, a state of it to set, and the words of that state."""
+    if not hasattr(_of_thread, "parts"):
+        bits = np.random.SFC64(0)
+        state: Any = bits.state
+        words = state["state"]["state"]
+        words[3] = 1
+        _of_thread.parts = bits, np.random.Generator(bits).standard_normal, state, words
+    parts: tuple[Any, ...] = _of_thread.parts
+    return parts
 
 
 def _sequence(seed: int, iteration: int) -> np.random.SeedSequence:
     """Of a large seed the upper words must not be taken for the iteration."""
+    if seed < 2**32 and iteration < 2**32:
+        return np.random.SeedSequence(np.array((seed, iteration), np.uint32))
     if seed < 2**32:
         return np.random.SeedSequence((seed, iteration))
     return np.random.SeedSequence(seed, spawn_key=(iteration,))
@@ -67,7 +94,7 @@ def _words_of_spans(count: int) -> NDArray[np.uint64]:
     return words.reshape(-1, 3)
 
 
-class TablePen(Pen):
+class TableSampler(SpanSampler):
     """Copies from a table of normals that all iterations share (Salimans et al., 2017)."""
 
     def __init__(self, seed: int, rows: int, dtype: str, iteration: int, dim: int, size: int) -> None:
@@ -88,9 +115,9 @@ def _table(seed: int, size: int, dtype: str) -> Vector:
     table = np.empty(size, dtype)
 
     def work(first: int, last: int) -> None:
-        pen = GeneratorPen(seed, 2, dtype, TABLE_ITERATION, size)
+        sampler = GeneratorSampler(seed, 2, dtype, TABLE_ITERATION, size)
         for span in range(first, last):
-            pen.draw(0, span, table[tile_slice(span, size, SPAN)])
+            sampler.draw(0, span, table[tile_slice(span, size, SPAN)])
 
     for_blocks(work, tile_count(size, SPAN))
     table.flags.writeable = False

@@ -1,5 +1,8 @@
 """Solvers of the step problem."""
 
-from cones.solvers.step_problem import SOLVERS, FrameStep, Step, StepStatus, solve_frame, solve_step
+from cones.solvers.cone_program import SCS, Clarabel, ConeProgram, Cvxpy, Mosek
+from cones.solvers.dual import Dual
+from cones.solvers.solver import Solver
+from cones.solvers.step_problem import solve_step
 
-__all__ = ["SOLVERS", "FrameStep", "Step", "StepStatus", "solve_frame", "solve_step"]
+__all__ = ["SCS", "Clarabel", "ConeProgram", "Cvxpy", "Dual", "Mosek", "Solver", "solve_step"]

@@ -14,118 +14,130 @@ Full belief, a second-order cone, a semidefinite cone and exponential cones (log
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.beliefs.belief import FrameGradient
-from cones.beliefs.gaussian.spectral import Spectral
-from cones.errors import MissingExtraError
-from cones.solvers.dual import dual_value
-from cones.solvers.step_problem import FrameStep, StepStatus
+from cones.beliefs import DiagonalMatrix, FrameGradient, FrameMatrix, SpectralMatrix, Step, StepStatus
+from cones.divergences import KL, Ball
+from cones.divergences.kl import dual_value
+from cones.errors import InputError, MissingExtraError
+from cones.extras import require_extra
+from cones.solvers.solver import Solver, unmoved
 
-__all__ = ["check_available", "mosek_licence", "solve_cone_program"]
+__all__ = ["SCS", "Clarabel", "ConeProgram", "Cvxpy", "Mosek", "mosek_licence"]
 
 TOLERANCE = 1e-4
 LICENCE = (
     "put one there or set MOSEKLM_LICENSE_FILE (free for academic use from mosek.com), "
     'or use solver="dual" or solver="clarabel", which need none'
 )
-ENGINES = {"cvxpy": "CLARABEL", "clarabel": "CLARABEL", "scs": "SCS", "mosek": "MOSEK"}
 
 
-def solve_cone_program(gradient: FrameGradient, radius: float, solver: str) -> FrameStep:
-    """Solve the step problem as a cone program. Trouble inside the solver is a status, not an exception."""
-    check_available(solver)
-    cp: Any = importlib.import_module("cvxpy")
-    a, spectral = gradient.mean, gradient.covariance
-    eigenvalues = spectral.spectrum()
-    n, scale = a.size, max(float(np.abs(a).max()), float(np.abs(eigenvalues).max()))
-    if scale == 0.0:
-        return _unmoved(gradient, StepStatus.ZERO_GRADIENT)
-    # Constants rather than CVXPY parameters: compiling a parametrised problem of 5000 dimensions takes far longer.
-    a = a / scale
-    m = cp.Variable(n)
-    if spectral.basis is None:
-        b = spectral.values / scale
-        r = cp.Variable(n)
-        objective = a @ m + b @ r - b.sum()
-        ball = cp.sum_squares(m) + cp.sum(r) - n - cp.sum(cp.log(r)) <= 2.0 * radius**2
-    else:
-        matrix = spectral.dense() / scale
-        matrix = 0.5 * (matrix + matrix.T)
-        r = cp.Variable((n, n), PSD=True)
-        objective = a @ m + cp.trace(matrix @ r) - np.trace(matrix)
-        ball = cp.sum_squares(m) + cp.trace(r) - n - cp.log_det(r) <= 2.0 * radius**2
-    problem = cp.Problem(cp.Maximize(objective), [ball])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says it
-            problem.solve(solver=ENGINES[solver])
-    except Exception as error:  # engines raise errors of their own kinds
-        if solver == "mosek" and "licen" in str(error).lower():
-            raise MissingExtraError(f'solver: "mosek" has no valid licence ({error}); {LICENCE}') from error
-        return _unmoved(gradient, StepStatus.FAILED)
-    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or r.value is None or m.value is None:
-        return _unmoved(gradient, StepStatus.FAILED)
-    log_ratio = _log_ratio(np.asarray(r.value), spectral)
-    if log_ratio is None:
-        return _unmoved(gradient, StepStatus.FAILED)
-    logs = log_ratio.spectrum()
-    # CVXPY's constraint is twice the KL, so its multiplier is half of ours.
-    multiplier = 2.0 * float(np.squeeze(ball.dual_value))
-    value = float(objective.value)
-    bound = dual_value(float(np.linalg.norm(a)), eigenvalues / scale, radius, multiplier)
-    kl = 0.5 * float(np.sum(np.square(m.value)) + (np.expm1(logs) - logs).sum())
-    # What a solver says of itself is not always so: judge what it returned.
-    feasible, optimal = kl <= radius**2 * (1.0 + TOLERANCE), abs(bound - value) <= TOLERANCE * abs(value)
-    return FrameStep(
-        mean=np.asarray(m.value),
-        log_ratio=log_ratio,
-        kl=kl,
-        multiplier=multiplier * scale,
-        objective=value * scale,
-        gap=(bound - value) * scale,
-        iterations=int(problem.solver_stats.num_iters or 0),
-        status=StepStatus.OPTIMAL if feasible and optimal else StepStatus.INACCURATE,
-    )
+@dataclass(frozen=True)
+class ConeProgram(Solver):
+    """The step problem as a cone program."""
+
+    engine: ClassVar[str]  # CVXPY's name of what solves it
+
+    def __post_init__(self) -> None:
+        check_available(self.name, self.engine)  # now, not after the first population was evaluated
+
+    def solve(self, gradient: FrameGradient, ball: Ball) -> Step[Any]:
+        if not isinstance(ball.divergence, KL):
+            raise InputError(f"solver: {self.name!r} is for balls of KL, got {ball.divergence!r}")
+        cp: Any = importlib.import_module("cvxpy")
+        a, spectrum, radius = gradient.mean, gradient.covariance.spectrum(), ball.radius
+        scale = max(float(np.abs(a).max()), float(np.abs(spectrum).max()))
+        if scale == 0.0:
+            return unmoved(gradient, StepStatus.ZERO_GRADIENT)
+        # Constants rather than CVXPY parameters: compiling a parametrised problem of 5000 dimensions takes far longer.
+        a, n = a / scale, a.size
+        m = cp.Variable(n)
+        if isinstance(gradient.covariance, DiagonalMatrix):
+            b, r = spectrum / scale, cp.Variable(n)
+            objective = a @ m + b @ r - b.sum()
+            constraint = cp.sum_squares(m) + cp.sum(r) - n - cp.sum(cp.log(r)) <= 2.0 * radius**2
+        else:
+            matrix = gradient.covariance.dense() / scale
+            matrix, r = 0.5 * (matrix + matrix.T), cp.Variable((n, n), PSD=True)
+            objective = a @ m + cp.trace(matrix @ r) - np.trace(matrix)
+            constraint = cp.sum_squares(m) + cp.trace(r) - n - cp.log_det(r) <= 2.0 * radius**2
+        problem = cp.Problem(cp.Maximize(objective), [constraint])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says it
+                problem.solve(solver=self.engine)
+        except Exception as error:  # engines raise errors of their own kinds
+            if self.name == "mosek" and "licen" in str(error).lower():
+                raise MissingExtraError(f'solver: "mosek" has no valid licence ({error}); {LICENCE}') from error
+            return unmoved(gradient, StepStatus.FAILED)
+        if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or r.value is None or m.value is None:
+            return unmoved(gradient, StepStatus.FAILED)
+        log_ratio = _log_ratio(np.asarray(r.value), gradient.covariance)
+        if log_ratio is None:
+            return unmoved(gradient, StepStatus.FAILED)
+        logs = log_ratio.spectrum()
+        # CVXPY's constraint is twice the KL, so its multiplier is half of ours.
+        multiplier = 2.0 * float(np.squeeze(constraint.dual_value))
+        value = float(objective.value)
+        bound = dual_value(float(np.linalg.norm(a)), spectrum / scale, radius, multiplier)
+        kl = 0.5 * float(np.sum(np.square(m.value)) + (np.expm1(logs) - logs).sum())
+        # What a solver says of itself is not always so: judge what it returned.
+        feasible, optimal = kl <= radius**2 * (1.0 + TOLERANCE), abs(bound - value) <= TOLERANCE * abs(value)
+        return Step(
+            shift=np.asarray(m.value),
+            log_ratio=log_ratio,
+            status=StepStatus.OPTIMAL if feasible and optimal else StepStatus.INACCURATE,
+            kl=kl,
+            multiplier=multiplier * scale,
+            objective=value * scale,
+            gap=(bound - value) * scale,
+            iterations=int(problem.solver_stats.num_iters or 0),
+        )
 
 
-def _log_ratio(ratio: np.ndarray[Any, Any], spectral: Spectral) -> Spectral | None:
+class Cvxpy(ConeProgram):
+    """The cone program by CVXPY's default here, Clarabel."""
+
+    name, engine = "cvxpy", "CLARABEL"
+
+
+class Clarabel(ConeProgram):
+    """The cone program by Clarabel."""
+
+    name, engine = "clarabel", "CLARABEL"
+
+
+class SCS(ConeProgram):
+    """The cone program by SCS."""
+
+    name, engine = "scs", "SCS"
+
+
+class Mosek(ConeProgram):
+    """The cone program by MOSEK, as in the paper; needs a licence."""
+
+    name, engine = "mosek", "MOSEK"
+
+
+def _log_ratio(ratio: np.ndarray[Any, Any], like: FrameMatrix) -> FrameMatrix | None:
     """The logarithm of the covariance in the frame; None if it is not positive definite."""
-    if spectral.basis is None:
-        return Spectral(np.log(ratio)) if (ratio > 0.0).all() else None
+    if isinstance(like, DiagonalMatrix):
+        return DiagonalMatrix(np.log(ratio)) if (ratio > 0.0).all() else None
     values, vectors = np.linalg.eigh(0.5 * (ratio + ratio.T))
-    return Spectral(np.log(values), vectors) if values[0] > 0.0 else None
+    return SpectralMatrix(np.log(values), vectors) if values[0] > 0.0 else None
 
 
-def _unmoved(gradient: FrameGradient, status: StepStatus) -> FrameStep:
-    zero = status is StepStatus.ZERO_GRADIENT
-    return FrameStep(
-        mean=np.zeros_like(gradient.mean),
-        log_ratio=gradient.covariance.map(np.zeros_like),
-        kl=0.0,
-        multiplier=0.0,
-        objective=0.0,
-        gap=0.0 if zero else np.inf,
-        iterations=0,
-        status=status,
-    )
-
-
-def check_available(solver: str) -> None:
+def check_available(solver: str, engine: str) -> None:
     """Raise if a cone solver, or its licence, is missing."""
-    for name in ("cvxpy", ENGINES[solver].lower()):
-        if importlib.util.find_spec(name) is None:
-            extra = "mosek" if name == "mosek" else "cvxpy"
-            raise MissingExtraError(
-                f'solver: "{solver}" needs the package {name}, which is not installed; '
-                f"run: pip install 'cones[{extra}]', or use solver=\"dual\", which needs nothing"
-            )
+    for name in ("cvxpy", engine.lower()):
+        extra = "mosek" if name == "mosek" else "cvxpy"
+        require_extra(name, extra, f'solver: "{solver}"', ', or use solver="dual", which needs nothing')
     if solver == "mosek":
         places, found = mosek_licence()
         if not found:

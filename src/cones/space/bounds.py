@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cones.checks import check_array, check_vector
+from cones.component import Storable
 from cones.errors import InputError
 from cones.types import Matrix, Vector
 
@@ -16,7 +17,7 @@ __all__ = ["Box", "box_from", "initial_deviations"]
 
 
 @dataclass(frozen=True)
-class Box:
+class Box(Storable):
     """lower <= x <= upper, coordinate by coordinate; either side may be infinite."""
 
     lower: Vector

@@ -1,9 +1,9 @@
-"""Refinements of the gradient: the one stage in which ES, NES and CoNES differ."""
+"""Steps: from an estimate of the gradient to a proposed change of the belief. ES, NES and CoNES differ here alone."""
 
-from cones.steps.balls import Balls, BallsMemory
+from cones.steps.balls import Balls, BallsState
 from cones.steps.convex import Convex
 from cones.steps.natural import Natural
 from cones.steps.plain import Plain
-from cones.steps.step import Direction, Radii, Refinement, Situation
+from cones.steps.rule import IterationInfo, StepRule
 
-__all__ = ["Balls", "BallsMemory", "Convex", "Direction", "Natural", "Plain", "Radii", "Refinement", "Situation"]
+__all__ = ["Balls", "BallsState", "Convex", "IterationInfo", "Natural", "Plain", "StepRule"]

@@ -13,38 +13,44 @@ The radii come from controls, one per ball; see `cones.radius`. Such a step is t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from cones.beliefs.belief import Belief, FrameGradient
-from cones.beliefs.gaussian.spectral import Spectral
+from cones.beliefs import FrameGradient, FrameMatrix, Gaussian, Step, StepStatus
+from cones.checks import store
+from cones.component import Storable, component_from, setting
+from cones.divergences import KL, Ball
 from cones.errors import InputError
-from cones.kernels.spans import for_each_span, inner
-from cones.radius import PathLength, RadiusControl, Signal, SignalRatio
-from cones.radius.control import Radius
-from cones.solvers.dual import solve_dual
-from cones.steps.step import Direction, Radii, Refinement, Situation
+from cones.estimators import Estimate
+from cones.kernels.spans import elementwise, inner
+from cones.radius import EstimateStats, PathLength, Radius, RadiusControl, SignalRatio
+from cones.solvers import Dual
+from cones.solvers.solver import unmoved
+from cones.steps.rule import IterationInfo, StepRule
 from cones.types import Vector
 
-__all__ = ["Balls", "BallsMemory"]
+__all__ = ["Balls", "BallsState"]
 
 # Of the logarithm of a variance in an iteration; the shape's ball alone would let a single one change by much more.
 LARGEST_LOG = 1.0
+NO_MEAN = np.zeros(0)
+DUAL, KL_DIVERGENCE = Dual(), KL()
 
 
 @dataclass(frozen=True)
-class BallsMemory:
+class BallsState(Storable):
     """What the three controls remember."""
 
-    mean: Any
-    scale: Any
-    shape: Any
+    mean: Any = None
+    scale: Any = None
+    shape: Any = None
 
 
 @dataclass(frozen=True)
-class Balls(Refinement):
+class Balls(StepRule):
     """Three KL balls whose radii are chosen anew in every iteration.
 
     Args:
@@ -55,89 +61,81 @@ class Balls(Refinement):
         >>> es = cones.CoNES([1.0, 2.0], radius=cones.Balls(shape=cones.radius.Fixed(0.0)))
     """
 
+    name = "balls"
+
     # About the step of an evolution strategy that moves to the weighted mean of its better half. On a loss without a
     # minimum a bound keeps the mean within the numbers that can be told from each other.
-    mean: RadiusControl[Any] = field(default_factory=lambda: PathLength(1.5, largest=1e6))
-    scale: RadiusControl[Any] = field(default_factory=SignalRatio)
+    mean: RadiusControl[Any] = setting(
+        factory=lambda: PathLength(1.5, largest=1e6), sentence="Control of the mean's radius."
+    )
+    scale: RadiusControl[Any] = setting(factory=SignalRatio, sentence="Control of the scale's radius.")
     # From 0.05 to 1 times natural gradient descent. At the mean's gain the shape is learnt 5 to 50 times worse.
-    shape: RadiusControl[Any] = field(default_factory=lambda: PathLength(0.05, gain=0.5, largest=1.0))
+    shape: RadiusControl[Any] = setting(
+        factory=lambda: PathLength(0.05, gain=0.5, largest=1.0), sentence="Control of the shape's radius."
+    )
 
     def __post_init__(self) -> None:
         for ball in fields(self):
             control = getattr(self, ball.name)
+            if isinstance(control, (str, Mapping, type)):
+                control = component_from("radius", control, RadiusControl)  # type: ignore[type-abstract]
+                store(self, **{ball.name: control})
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
             if isinstance(control, SignalRatio) and ball.name != "scale":
                 raise InputError(f"{ball.name}: SignalRatio is for the scale, which is one number")
 
-    def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
-        n, popsize, memory = belief.dim, situation.popsize, situation.memory
-        of_mean, of_scale, of_shape = (None,) * 3 if memory is None else (memory.mean, memory.scale, memory.shape)
+    def propose(
+        self, state: BallsState | None, belief: Gaussian, estimate: Estimate, info: IterationInfo
+    ) -> tuple[Step[Any], BallsState]:
+        state = state or BallsState()
+        n, samples, noise = belief.dim, estimate.effective_samples, estimate.noise
+        a, matrix = estimate.gradient.mean, estimate.gradient.covariance
 
-        def signal(estimate: Vector, length: float, freedom: int, spread: float, travel: float = math.nan) -> Signal:
-            noise = situation.unit * math.sqrt(spread / popsize)
-            return Signal(estimate, length, noise, freedom, n, popsize, travel, situation.spent, situation.budget)
+        def stats(part: Vector, length: float, noise: float, freedom: int, travel: float = math.nan) -> EstimateStats:
+            return EstimateStats(part, length, noise, freedom, n, samples, travel, info.spent, info.budget)
 
-        a = gradient.mean
         length = math.sqrt(inner(a, a))
-        mean, of_mean = _next(self.mean, of_mean, signal(a, length, n, n))
+        mean, of_mean = _next(self.mean, state.mean, stats(a, length, noise.mean, n))
         travel = math.sqrt(2.0) * mean.radius
-        step = belief.from_frame(_multiplied(a, travel / length if length else 0.0), out=a)
+        factor = travel / length if length else 0.0
 
-        trace = gradient.covariance.trace()
-        scale, of_scale = _next(self.scale, of_scale, signal(np.array([trace]), abs(trace), 1, 0.5 * n, travel))
+        trace = matrix.trace()
+        part = np.array([trace])
+        scale, of_scale = _next(self.scale, state.scale, stats(part, abs(trace), noise.scale, 1, travel))
         growth = math.copysign(2.0 / math.sqrt(n), trace) * scale.radius
 
-        rest = gradient.covariance.map(lambda values: _added(values, -trace / n))
+        rest = matrix.map(lambda values: values - trace / n)
         length, freedom = rest.norm(), belief.covariance_freedom
-        estimate = rest.values if rest.basis is None else rest.dense()
-        shape, of_shape = _next(self.shape, of_shape, signal(estimate, length, freedom, 0.5 * freedom))
-        logs, multiplier, gap = _shaped(rest, length, shape.radius)
-        return Direction(
-            step,
-            logs.map(lambda values: _added(values, growth)),
-            multiplier,
-            gap,
-            radii=Radii(mean.radius, abs(scale.radius), shape.radius, mean.path_length),
-            memory=BallsMemory(of_mean, of_scale, of_shape),
-        )
+        shape, of_shape = _next(self.shape, state.shape, stats(rest.entries(), length, noise.shape, freedom))
+        step = _shape_step(rest, shape.radius, n)
+        return step._replace(
+            shift=belief.from_frame(elementwise(lambda part: part * factor, a)),
+            log_ratio=step.log_ratio.map(lambda logs: logs + growth),
+            columns={
+                "mean_radius": mean.radius,
+                "scale_radius": abs(scale.radius),
+                "shape_radius": shape.radius,
+                "path_length": mean.path_length,
+            },
+        ), BallsState(of_mean, of_scale, of_shape)
 
 
-def _next(control: RadiusControl[Any], memory: Any, signal: Signal) -> tuple[Radius, Any]:
-    return control.radius(control.start(signal) if memory is None else memory, signal)
+def _next(control: RadiusControl[Any], state: Any, stats: EstimateStats) -> tuple[Radius, Any]:
+    return control.radius(control.start(stats) if state is None else state, stats)
 
 
-def _shaped(matrix: Spectral, length: float, radius: float) -> tuple[Spectral, float, float]:
-    """log R of the shape's ball, centred, as the scale has a ball of its own; the multiplier and the duality gap."""
-    if length == 0.0 or radius == 0.0:
-        return matrix.map(np.zeros_like), 0.0, 0.0
-    point = solve_dual(0.0, matrix.spectrum(), radius)
-    logs = point.log_ratio
-    centre = -float(np.sum(logs, dtype=np.float64)) / logs.size
-
-    def work(part: slice) -> None:
-        logs[part] += centre
-        np.clip(logs[part], -LARGEST_LOG, LARGEST_LOG, out=logs[part])
-
-    for_each_span(work, logs.size)
-    return matrix.with_spectrum(logs), point.multiplier, point.gap
+def _shape_step(matrix: FrameMatrix, radius: float, n: int) -> Step[Any]:
+    """The step of the shape's ball in n dimensions, centred, as the scale has a ball of its own."""
+    gradient = FrameGradient(NO_MEAN, matrix)
+    if radius == 0.0:
+        return unmoved(gradient, StepStatus.OPTIMAL)
+    step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, radius))
+    if step.status is StepStatus.ZERO_GRADIENT:  # of the shape alone
+        return step._replace(status=StepStatus.OPTIMAL)
+    centre = step.log_ratio.trace() / n
+    return step._replace(log_ratio=step.log_ratio.map(lambda logs: _clipped(logs - centre)))
 
 
-def _multiplied(vector: Vector, factor: float) -> Vector:
-    """In place."""
-
-    def work(part: slice) -> None:
-        vector[part] *= factor
-
-    for_each_span(work, vector.size)
-    return vector
-
-
-def _added(vector: Vector, number: float) -> Vector:
-    """In place."""
-
-    def work(part: slice) -> None:
-        vector[part] += number
-
-    for_each_span(work, vector.size)
-    return vector
+def _clipped(logs: Vector) -> Vector:
+    return np.asarray(np.minimum(np.maximum(logs, -LARGEST_LOG), LARGEST_LOG))

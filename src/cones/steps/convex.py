@@ -1,37 +1,45 @@
-r"""CoNES: the steepest ascent inside a KL ball, ( L m*, log R* )."""
+r"""CoNES: the steepest ascent inside a ball around the belief, ( L m*, log R* )."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from cones.beliefs.belief import Belief, FrameGradient
-from cones.checks import check_one_of, store
-from cones.solvers.step_problem import SOLVERS, check_radius, solve_frame
-from cones.steps.step import Direction, Radii, Refinement, Situation
+from cones.beliefs import Gaussian, Step
+from cones.checks import store
+from cones.component import component_from, setting
+from cones.divergences import KL, Ball, Divergence
+from cones.estimators import Estimate
+from cones.solvers import Dual, Solver
+from cones.steps.rule import IterationInfo, StepRule
 
 __all__ = ["Convex"]
 
 
 @dataclass(frozen=True)
-class Convex(Refinement):
-    """The convex program of CoNES (Veer & Majumdar, 2020).
+class Convex(StepRule):
+    """The convex program of CoNES (Veer & Majumdar, 2020)."""
 
-    Args:
-        radius: of the ball KL <= radius^2, the paper's epsilon.
-        solver: "dual" (exact, the default) or one of the cone solvers of `cones.solve_step`.
-    """
+    name = "convex"
 
-    radius: float
-    solver: str = "dual"
+    radius: float = setting(sentence="Radius of the ball D <= radius^2, the paper's epsilon.")
+    solver: Any = setting(Dual(), 'Solver of the program: "dual" (exact), or "cvxpy", "clarabel", "scs", "mosek".')
+    divergence: Any = setting(KL(), 'What the ball is of: "kl", the paper\'s.')
 
     def __post_init__(self) -> None:
-        store(self, radius=check_radius(self.radius))
-        if check_one_of("solver", self.solver, SOLVERS) != "dual":
-            from cones.solvers.cone_program import check_available
+        store(
+            self,
+            solver=component_from("solver", self.solver, Solver),  # type: ignore[type-abstract]
+            divergence=component_from("divergence", self.divergence, Divergence),  # type: ignore[type-abstract]
+        )
+        store(self, radius=self.ball.radius)
 
-            check_available(self.solver)  # now, not after the first population was evaluated
+    @property
+    def ball(self) -> Ball:
+        return Ball(self.divergence, self.radius)
 
-    def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
-        step = solve_frame(gradient, self.radius, self.solver)
-        radii = Radii(self.radius, self.radius, self.radius)
-        return Direction(belief.from_frame(step.mean, out=step.mean), step.log_ratio, step.multiplier, step.gap, radii)
+    def propose(self, state: None, belief: Gaussian, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
+        step = self.solver.solve(estimate.gradient, self.ball)
+        # One ball for all parts is a bound for each of them.
+        columns = dict.fromkeys(("mean_radius", "scale_radius", "shape_radius"), self.radius)
+        return step._replace(shift=belief.from_frame(step.shift), columns=columns), None

@@ -3,16 +3,21 @@ r"""ES: the gradient itself, ( L^-T a, B ) = ( dl/dmu, dl/dlog-covariance )."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from cones.beliefs.belief import Belief, FrameGradient
-from cones.steps.step import Direction, Refinement, Situation
+from cones.beliefs import Gaussian, Step
+from cones.estimators import Estimate
+from cones.steps.rule import IterationInfo, StepRule
 
 __all__ = ["Plain"]
 
 
 @dataclass(frozen=True)
-class Plain(Refinement):
-    """No refinement (Salimans et al., Evolution Strategies as a Scalable Alternative, 2017)."""
+class Plain(StepRule):
+    """The gradient as it is (Salimans et al., Evolution Strategies as a Scalable Alternative, 2017)."""
 
-    def refine(self, belief: Belief, gradient: FrameGradient, situation: Situation) -> Direction:
-        return Direction(belief.gradient_from_frame(gradient.mean), gradient.covariance)
+    name = "plain"
+
+    def propose(self, state: None, belief: Gaussian, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
+        gradient = estimate.gradient
+        return Step(shift=belief.gradient_from_frame(gradient.mean), log_ratio=gradient.covariance), None

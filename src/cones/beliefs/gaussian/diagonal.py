@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.beliefs.belief import Belief, FrameGradient, Gradient
-from cones.beliefs.gaussian.encodings import DIAGONAL, ENCODINGS, Encoding
-from cones.beliefs.gaussian.spectral import Spectral
-from cones.checks import check_one_of, check_vector
+from cones.beliefs.gaussian.gaussian import FrameGradient, Gaussian, Gradient, NoiseRows
+from cones.beliefs.gaussian.matrices import DiagonalMatrix
+from cones.beliefs.step import Step
+from cones.checks import check_vector
 from cones.kernels.buffers import aligned, new_vector
-from cones.kernels.spans import for_each_span, for_each_tile, inner, tile_count, weighted_sum
+from cones.kernels.spans import elementwise, extremes, inner, tile_sums, weighted_sum
 from cones.types import Matrix, Vector
-
-if TYPE_CHECKING:
-    from cones.sampling.block import Rows
 
 __all__ = ["DiagonalGaussian"]
 
@@ -25,7 +22,7 @@ __all__ = ["DiagonalGaussian"]
 DEVIATIONS = {np.dtype("float64"): (1e-150, 1e150), np.dtype("float32"): (1e-18, 1e18)}
 
 
-class DiagonalGaussian(Belief):
+class DiagonalGaussian(Gaussian):
     """N(mean, diag(variance)).
 
     Args:
@@ -40,12 +37,17 @@ class DiagonalGaussian(Belief):
         0.5
     """
 
+    name = "diagonal"
     separable = True
 
     def __init__(self, mean: ArrayLike, variance: ArrayLike) -> None:
         self.mean: Vector = check_vector("mean", mean).copy()
         self.deviation: Vector = np.sqrt(check_vector("variance", variance, self.dim, positive=True))
         self._freeze()
+
+    @classmethod
+    def start(cls, mean: Vector, deviation: Vector) -> Self:
+        return cls(mean, deviation**2)
 
     @classmethod
     def from_deviation(cls, mean: Vector, deviation: Vector) -> Self:
@@ -76,24 +78,27 @@ class DiagonalGaussian(Belief):
     def __repr__(self) -> str:
         return f"DiagonalGaussian(dim={self.dim}, spread={self.spread():.3g})"
 
-    def displacements(self, noise: Matrix, out: Matrix | None = None, columns: slice | None = None) -> Matrix:
-        deviation = self.deviation if columns is None else self.deviation[columns]
-        return np.multiply(noise, deviation, out=out)
+    def draw(self, noise: Matrix, out: Matrix, columns: slice = slice(None)) -> None:
+        mean = self.mean[columns]
+        displacement = np.multiply(noise, self.deviation[columns], out=out[:, -1])
+        np.add(mean, displacement, out=out[:, 0])
+        if out.shape[1] == 2:
+            np.subtract(mean, displacement, out=out[:, 1])
 
     def to_frame(self, shift: Vector) -> Vector:
         return shift / self.deviation
 
-    def from_frame(self, shift: Vector, out: Vector | None = None) -> Vector:
-        return np.multiply(shift, self.deviation, out=out)
+    def from_frame(self, shift: Vector) -> Vector:
+        return np.asarray(elementwise(np.multiply, shift, self.deviation))
 
     def gradient_from_frame(self, gradient: Vector) -> Vector:
-        return gradient / self.deviation
+        return np.asarray(elementwise(np.divide, gradient, self.deviation))
 
     def whiten(self, gradient: Gradient) -> FrameGradient:
         mean, covariance = self._checked(gradient)
-        return FrameGradient(mean * self.deviation, Spectral(covariance * self.variance))
+        return FrameGradient(mean * self.deviation, DiagonalMatrix(covariance * self.variance))
 
-    def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
+    def moments(self, rows: NoiseRows, odd: Vector, even: Vector) -> tuple[Vector, DiagonalMatrix]:
         first, second = (new_vector(self.dim, self.mean.dtype) for _ in range(2))
         odd, even = odd.astype(first.dtype), even.astype(first.dtype)
 
@@ -107,34 +112,31 @@ class DiagonalGaussian(Belief):
                 moment += weighted_sum(even[which], squares, of_block)
 
         rows.over_columns(use)
-        return first, Spectral(second)
+        return first, DiagonalMatrix(second)
 
-    def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
-        mean, deviation = (new_vector(self.dim, self.mean.dtype) for _ in range(2))
-        smallest, largest = DEVIATIONS[deviation.dtype]
+    def moved(self, step: Step[Any]) -> Self:
+        smallest, largest = DEVIATIONS[self.deviation.dtype]
 
-        def work(part: slice) -> None:
-            np.add(self.mean[part], shift[part], out=mean[part])
-            growth = deviation[part]
-            np.multiply(log_ratio.values[part], 0.5, out=growth)
-            np.exp(growth, out=growth)
-            growth *= self.deviation[part]
-            np.clip(growth, smallest, largest, out=growth)
+        def formula(mean: Vector, deviation: Vector, shift: Vector, log_ratio: Vector) -> tuple[Vector, Vector]:
+            return mean + shift, np.clip(np.exp(0.5 * log_ratio) * deviation, smallest, largest)
 
         with np.errstate(over="ignore"):
-            for_each_span(work, self.dim)
-        return self.from_deviation(mean, deviation)
+            parts = elementwise(formula, self.mean, self.deviation, step.shift, step.log_ratio.values)
+        return self.from_deviation(*parts)
 
-    def kl_of_move(self, shift: Vector, log_ratio: Spectral) -> float:
-        sums = np.empty(tile_count(self.dim))
+    def move(self, step: Step[Any]) -> tuple[Self, float]:
+        after = self.moved(step)
+        smallest, largest = DEVIATIONS[self.deviation.dtype]
+        low, high = extremes(after.deviation)
+        if low <= smallest or high >= largest:  # the step was cut
+            return after, after.kl(self)
 
-        def work(tile: int, part: slice) -> None:
-            whitened, logs = shift[part] / self.deviation[part], log_ratio.values[part]
-            sums[tile] = inner(whitened, whitened) + float((np.expm1(logs) - logs).sum())
+        def formula(deviation: Vector, shift: Vector, logs: Vector) -> float:
+            whitened = shift / deviation
+            return inner(whitened, whitened) + float((np.expm1(logs) - logs).sum())
 
         with np.errstate(over="ignore"):  # infinite is a true answer
-            for_each_tile(work, self.dim)
-        return 0.5 * float(sums.sum())
+            return after, 0.5 * float(tile_sums(formula, self.deviation, step.shift, step.log_ratio.values))
 
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, covariance = self._checked(gradient)
@@ -152,21 +154,6 @@ class DiagonalGaussian(Belief):
     def standard_deviations(self) -> Vector:
         return self.deviation
 
-    def encode(self, encoding: str) -> Vector:
-        return _encoding(encoding).encode(self.variance)
-
-    @classmethod
-    def decode(cls, mean: ArrayLike, parameters: ArrayLike, encoding: str) -> Self:
-        return cls(mean, _encoding(encoding).decode(check_vector("parameters", parameters)))
-
-    def gradient_to_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
-        mean, covariance = self._checked(gradient)
-        return Gradient(mean, _encoding(encoding).push(self.variance, covariance))
-
-    def gradient_from_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
-        mean, parameters = self._checked(gradient)
-        return Gradient(mean, _encoding(encoding).pull(self.variance, parameters))
-
     def state(self) -> dict[str, Any]:
         return {"mean": self.mean, "deviation": self.deviation}
 
@@ -177,10 +164,9 @@ class DiagonalGaussian(Belief):
         check_vector("deviation", deviation, mean.size, positive=True)
         return cls.from_deviation(mean, deviation)
 
+    def _rows_to_frame(self, shifts: Matrix) -> Matrix:
+        return shifts / self.deviation
+
     def _checked(self, gradient: Gradient) -> tuple[Vector, Vector]:
         mean = check_vector("gradient.mean", gradient.mean, self.dim)
         return mean, check_vector("gradient.covariance", gradient.covariance, self.dim)
-
-
-def _encoding(name: str) -> Encoding:
-    return DIAGONAL[check_one_of("encoding", name, ENCODINGS)]

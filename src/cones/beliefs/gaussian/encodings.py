@@ -17,13 +17,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
+from cones.beliefs.gaussian.diagonal import DiagonalGaussian
+from cones.beliefs.gaussian.full import FullGaussian
+from cones.beliefs.gaussian.gaussian import Gaussian, Gradient
+from cones.checks import check_array, check_finite, check_one_of, check_shape, check_vector
+from cones.errors import InputError
 from cones.types import Matrix, Vector
 
-__all__ = ["DIAGONAL", "ENCODINGS", "FULL", "Encoding"]
+__all__ = ["ENCODINGS", "decode", "encode", "gradient_from_encoding", "gradient_to_encoding"]
+
+G = TypeVar("G", bound=Gaussian)
 
 ENCODINGS = ("covariance", "cholesky", "log-variance", "precision")
 
@@ -126,3 +135,60 @@ FULL = {
     ),
     "precision": Encoding(_inverse, _inverse, _push_precision, _pull_precision),
 }
+
+
+def encode(belief: Gaussian, encoding: str) -> Vector:
+    """The covariance as the parameters of an encoding.
+
+    Example:
+        >>> encode(DiagonalGaussian([0.0], [4.0]), "precision")
+        array([0.25])
+    """
+    return _maps(type(belief), encoding).encode(_covariance(belief))
+
+
+def decode(kind: type[G], mean: ArrayLike, parameters: ArrayLike, encoding: str) -> G:
+    """The belief of a class with this mean whose `encode(belief, encoding)` is `parameters`."""
+    maps = _maps(kind, encoding)
+    array = check_array("parameters", parameters)
+    if issubclass(kind, FullGaussian):
+        size = check_vector("mean", mean).size
+        check_shape("parameters", array, (size, size))
+    check_finite("parameters", array)
+    try:
+        return kind(mean, maps.decode(array))  # type: ignore[call-arg]
+    except np.linalg.LinAlgError as error:
+        raise InputError(f"parameters: expected those of a {encoding}, got a matrix that is none ({error})") from None
+
+
+def gradient_to_encoding(belief: Gaussian, gradient: Gradient, encoding: str) -> Gradient:
+    """Chain rule from the covariance to the parameters of an encoding."""
+    maps, covariance = _maps(type(belief), encoding), _covariance(belief)
+    return Gradient(*_checked(gradient, covariance, lambda given: maps.push(covariance, given)))
+
+
+def gradient_from_encoding(belief: Gaussian, gradient: Gradient, encoding: str) -> Gradient:
+    """Chain rule from the parameters of an encoding to the covariance."""
+    maps, covariance = _maps(type(belief), encoding), _covariance(belief)
+    return Gradient(*_checked(gradient, covariance, lambda given: maps.pull(covariance, given)))
+
+
+def _maps(kind: type[Gaussian], encoding: str) -> Encoding:
+    maps = FULL if issubclass(kind, FullGaussian) else DIAGONAL
+    return maps[check_one_of("encoding", encoding, ENCODINGS)]
+
+
+def _covariance(belief: Gaussian) -> Vector:
+    if isinstance(belief, DiagonalGaussian):
+        return belief.variance
+    if isinstance(belief, FullGaussian):
+        return belief.covariance
+    raise InputError(f"belief: expected a DiagonalGaussian or a FullGaussian, got {belief!r}")
+
+
+def _checked(gradient: Gradient, covariance: Vector, function: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
+    mean = check_vector("gradient.mean", gradient.mean, len(covariance))
+    given = check_array("gradient.covariance", gradient.covariance)  # triangular for cholesky
+    check_shape("gradient.covariance", given, covariance.shape)
+    check_finite("gradient.covariance", given)
+    return mean, function(given)

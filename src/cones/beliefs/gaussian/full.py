@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from cones.beliefs.belief import Belief, FrameGradient, Gradient
-from cones.beliefs.gaussian.encodings import ENCODINGS, FULL, Encoding
-from cones.beliefs.gaussian.spectral import Spectral
-from cones.checks import check_array, check_finite, check_matrix, check_one_of, check_shape, check_vector
+from cones.beliefs.gaussian.gaussian import FrameGradient, Gaussian, Gradient, NoiseRows
+from cones.beliefs.gaussian.matrices import SpectralMatrix
+from cones.beliefs.step import Step
+from cones.checks import check_array, check_matrix, check_shape, check_vector
 from cones.errors import InputError
 from cones.types import Matrix, Vector
-
-if TYPE_CHECKING:
-    from cones.sampling.block import Rows
 
 __all__ = ["FullGaussian"]
 
@@ -25,7 +22,7 @@ __all__ = ["FullGaussian"]
 LARGEST_LOG, LARGEST_LOW_RANK_LOG = 680.0, 30.0
 
 
-class FullGaussian(Belief):
+class FullGaussian(Gaussian):
     """N(mean, covariance).
 
     The covariance is held as a square factor L with covariance = L L^T, together with W = L^-T. A
@@ -43,7 +40,7 @@ class FullGaussian(Belief):
         3.387183
     """
 
-    separable = False
+    name = "full"
 
     def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
         self.mean: Vector = check_vector("mean", mean).copy()
@@ -57,6 +54,10 @@ class FullGaussian(Belief):
             ) from None
         self._inverse_transpose: Matrix = solve_triangular(self.factor, np.eye(self.dim), lower=True).T
         self._freeze()
+
+    @classmethod
+    def start(cls, mean: Vector, deviation: Vector) -> Self:
+        return cls(mean, np.diag(deviation**2))
 
     @classmethod
     def _trusted(cls, mean: Vector, factor: Matrix, inverse_transpose: Matrix) -> Self:
@@ -85,14 +86,17 @@ class FullGaussian(Belief):
     def precision(self) -> Matrix:
         return np.asarray(self._inverse_transpose @ self._inverse_transpose.T)
 
-    def displacements(self, noise: Matrix, out: Matrix | None = None, columns: slice | None = None) -> Matrix:
-        return np.matmul(noise, self.factor.T, out=out)
+    def draw(self, noise: Matrix, out: Matrix, columns: slice = slice(None)) -> None:
+        displacement = noise @ self.factor.T
+        np.add(self.mean, displacement, out=out[:, 0])
+        if out.shape[1] == 2:
+            np.subtract(self.mean, displacement, out=out[:, 1])
 
     def to_frame(self, shift: Vector) -> Vector:
         return np.asarray(shift @ self._inverse_transpose)
 
-    def from_frame(self, shift: Vector, out: Vector | None = None) -> Vector:
-        return np.matmul(self.factor, shift, out=None if out is shift else out)
+    def from_frame(self, shift: Vector) -> Vector:
+        return np.asarray(self.factor @ shift)
 
     def gradient_from_frame(self, gradient: Vector) -> Vector:
         return np.asarray(self._inverse_transpose @ gradient)
@@ -101,39 +105,56 @@ class FullGaussian(Belief):
         mean, covariance = self._checked(gradient)
         inner = self.factor.T @ covariance @ self.factor
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-        return FrameGradient(mean @ self.factor, Spectral(values, vectors))
+        return FrameGradient(mean @ self.factor, SpectralMatrix(values, vectors))
 
-    def moments(self, rows: Rows, odd: Vector, even: Vector) -> tuple[Vector, Spectral]:
+    def moments(self, rows: NoiseRows, odd: Vector, even: Vector) -> tuple[Vector, SpectralMatrix]:
         noise = rows.matrix()
         return odd @ noise, self._second_moment(noise, even)
 
-    def _second_moment(self, noise: Matrix, weights: Vector) -> Spectral:
+    def _second_moment(self, noise: Matrix, weights: Vector) -> SpectralMatrix:
         if len(noise) >= self.dim:
             values, vectors = np.linalg.eigh((noise.T * weights) @ noise)
-            return Spectral(values, vectors)
+            return SpectralMatrix(values, vectors)
         # Z^T diag(w) Z = Q (R diag(w) R^T) Q^T with Z^T = Q R: the spectrum of a small matrix.
         if 4 * len(noise) <= self.dim:
             # Few rows of noise are nearly orthogonal (condition number below 9 with overwhelming
             # probability), so that Q R by the Cholesky factor of Z Z^T is as good as by Householder, and faster.
             triangle = np.linalg.cholesky(noise @ noise.T).T
             values, vectors = np.linalg.eigh((triangle * weights) @ triangle.T)
-            return Spectral(values, noise.T @ np.linalg.solve(triangle, vectors))
+            return SpectralMatrix(values, noise.T @ np.linalg.solve(triangle, vectors))
         basis, triangle = np.linalg.qr(noise.T)
         values, vectors = np.linalg.eigh((triangle * weights) @ triangle.T)
-        return Spectral(values, basis @ vectors)
+        return SpectralMatrix(values, basis @ vectors)
 
-    def moved(self, shift: Vector, log_ratio: Spectral) -> Self:
-        basis, factor, inverse = log_ratio.basis, self.factor, self._inverse_transpose
-        if basis is not None and basis.shape[0] == basis.shape[1]:
-            growth = np.exp(0.5 * np.clip(log_ratio.values, -LARGEST_LOG, LARGEST_LOG))
+    def moved(self, step: Step[Any]) -> Self:
+        return self._moved(step.shift, *self._within_range(step.log_ratio))
+
+    def move(self, step: Step[Any]) -> tuple[Self, float]:
+        shift = self.to_frame(step.shift)
+        log_ratio, largest = self._within_range(step.log_ratio)
+        logs = log_ratio.spectrum()
+        kl = 0.5 * (float(shift @ shift) + float(np.add.reduce(np.expm1(logs) - logs)))
+        return self._moved(step.shift, log_ratio, largest), kl
+
+    def _within_range(self, log_ratio: SpectralMatrix) -> tuple[SpectralMatrix, float]:
+        """The change without what leaves the range of floats, and its largest size."""
+        # M + M V (exp(S/2) - 1) V^T loses the digits of eigenvalues that shrink too much at once.
+        largest = LARGEST_LOG if log_ratio.basis.shape[1] == self.dim else LARGEST_LOW_RANK_LOG
+        size = max(float(np.abs(log_ratio.values).max()), abs(log_ratio.rest))
+        if size <= largest:
+            return log_ratio, size
+        return log_ratio.map(lambda values: np.clip(values, -largest, largest)), largest
+
+    def _moved(self, shift: Vector, logs: SpectralMatrix, largest: float) -> Self:
+        basis, factor, inverse = logs.basis, self.factor, self._inverse_transpose
+        if basis.shape[0] == basis.shape[1]:
+            growth = np.exp(0.5 * logs.values)
             factor, inverse = (factor @ basis) * growth, (inverse @ basis) / growth
             # The frame keeps its axes, so that directions of different iterations can be compared; after a change of
             # any size it need not, as L Q exp(S/2) is as good a factor as L Q exp(S/2) Q^T, and exact.
-            if np.abs(log_ratio.values).max() <= LARGEST_LOW_RANK_LOG:
+            if largest <= LARGEST_LOW_RANK_LOG:
                 factor, inverse = factor @ basis.T, inverse @ basis.T
             return self._trusted(self.mean + shift, factor, inverse)
-        # M + M V (exp(S/2) - 1) V^T loses the digits of eigenvalues that shrink too much at once.
-        logs = log_ratio.map(lambda values: np.clip(values, -LARGEST_LOW_RANK_LOG, LARGEST_LOW_RANK_LOG))
         factor = logs.map(lambda values: np.exp(0.5 * values)).right_multiply(factor)
         inverse = logs.map(lambda values: np.exp(-0.5 * values)).right_multiply(inverse)
         return self._trusted(self.mean + shift, factor, _synchronised(factor, inverse))
@@ -156,34 +177,7 @@ class FullGaussian(Belief):
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor)))
 
     def spread(self) -> float:
-        return float(np.linalg.norm(self.factor)) / math.sqrt(self.dim)
-
-    def encode(self, encoding: str) -> Vector:
-        return _encoding(encoding).encode(self.covariance)
-
-    @classmethod
-    def decode(cls, mean: ArrayLike, parameters: ArrayLike, encoding: str) -> Self:
-        size = check_vector("mean", mean).size
-        matrix = check_array("parameters", parameters)
-        check_shape("parameters", matrix, (size, size))
-        check_finite("parameters", matrix)
-        try:
-            return cls(mean, _encoding(encoding).decode(matrix))
-        except np.linalg.LinAlgError as error:
-            raise InputError(
-                f"parameters: expected those of a {encoding}, got a matrix that is none ({error})"
-            ) from None
-
-    def gradient_to_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
-        mean, covariance = self._checked(gradient)
-        return Gradient(mean, _encoding(encoding).push(self.covariance, covariance))
-
-    def gradient_from_encoding(self, gradient: Gradient, encoding: str) -> Gradient:
-        mean = check_vector("gradient.mean", gradient.mean, self.dim)
-        parameters = check_array("gradient.covariance", gradient.covariance)  # triangular for cholesky
-        check_shape("gradient.covariance", parameters, (self.dim, self.dim))
-        check_finite("gradient.covariance", parameters)
-        return Gradient(mean, _encoding(encoding).pull(self.covariance, parameters))
+        return math.sqrt(float(np.vdot(self.factor, self.factor)) / self.dim)
 
     def state(self) -> dict[str, Any]:
         return {"mean": self.mean, "factor": self.factor, "inverse_transpose": self._inverse_transpose}
@@ -194,6 +188,9 @@ class FullGaussian(Belief):
         for name in ("factor", "inverse_transpose"):
             check_shape(name, check_array(name, state[name]), (mean.size, mean.size))
         return cls._trusted(mean, state["factor"], state["inverse_transpose"])
+
+    def _rows_to_frame(self, shifts: Matrix) -> Matrix:
+        return np.asarray(shifts @ self._inverse_transpose)
 
     def _checked(self, gradient: Gradient) -> tuple[Vector, Matrix]:
         mean = check_vector("gradient.mean", gradient.mean, self.dim)
@@ -210,7 +207,3 @@ def _synchronised(factor: Matrix, inverse_transpose: Matrix) -> Matrix:
         return np.asarray(np.linalg.inv(factor).T, np.float64)
     except np.linalg.LinAlgError:
         return inverse_transpose
-
-
-def _encoding(name: str) -> Encoding:
-    return FULL[check_one_of("encoding", name, ENCODINGS)]

@@ -1,0 +1,112 @@
+r"""What all Gaussian beliefs N(mean, L L^T) share.
+
+A Gaussian carries a *frame*, a factor L of its covariance. In the frame the belief is N(0, I), and a step is a pair
+(m, S): the mean moves by L m and the covariance becomes L exp(S) L^T. Gradients and steps of an iteration live in the
+frame:
+
+    KL( moved || self ) = 1/2 ( |m|^2 + sum( exp(s) - 1 - s ) ),     s the eigenvalues of S
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cones.beliefs.belief import Belief
+from cones.beliefs.gaussian.matrices import FrameMatrix
+from cones.types import Matrix, Vector
+
+__all__ = ["FrameGradient", "Gaussian", "Gradient", "NoiseRows"]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    r"""The gradient of an expected loss in the parameters of a Gaussian belief.
+
+    Args:
+        mean: dl/dmu, shape (n,).
+        covariance: dl/dsigma^2, shape (n,), for a `DiagonalGaussian`;
+            dl/dSigma, shape (n, n) and symmetric, for a `FullGaussian`.
+    """
+
+    mean: ArrayLike
+    covariance: ArrayLike
+
+
+class FrameGradient(NamedTuple):
+    """A gradient in the frame: a = L^T dl/dmu and B = L^T (dl/dSigma) L (= dl/dS at S = 0)."""
+
+    mean: Vector
+    covariance: FrameMatrix
+
+
+class NoiseRows(Protocol):
+    """Rows of noise, shape (k, n), which need not be in memory at the same time."""
+
+    def matrix(self) -> Matrix:
+        """All of them."""
+        ...
+
+    def over_columns(self, use: Callable[[slice, Iterator[tuple[slice, Matrix, Matrix]]], None]) -> None:
+        """Call `use(columns, blocks)` for pieces that cover all columns, on all cores.
+
+        `blocks` are the rows in those columns, a few at a time: (which rows, their normals, an array of the same
+        shape to compute in). That array may be the one of the normals, which are not to be changed otherwise.
+        """
+        ...
+
+
+class Gaussian(Belief):
+    """A Gaussian over candidates."""
+
+    @property
+    @abstractmethod
+    def covariance_freedom(self) -> int:
+        """How many numbers the covariance can vary in."""
+
+    @abstractmethod
+    def to_frame(self, shift: Vector) -> Vector:
+        """L^-1 shift: a displacement of candidates, in the frame."""
+
+    @abstractmethod
+    def from_frame(self, shift: Vector) -> Vector:
+        """L m: a displacement in the frame, among the candidates."""
+
+    @abstractmethod
+    def gradient_from_frame(self, gradient: Vector) -> Vector:
+        """L^-T a: the gradient in the mean that is `a` in the frame."""
+
+    @abstractmethod
+    def whiten(self, gradient: Gradient) -> FrameGradient:
+        """The gradient in the frame; checks shapes and finiteness."""
+
+    @abstractmethod
+    def moments(self, rows: NoiseRows, odd: Vector, even: Vector) -> tuple[Vector, FrameMatrix]:
+        """sum_i odd_i z_i, and sum_i even_i z_i z_i^T as far as this family of beliefs can follow it."""
+
+    @abstractmethod
+    def natural_gradient(self, gradient: Gradient) -> Gradient:
+        """F^-1 gradient in the chart (mean, covariance), F being the Fisher information."""
+
+    @abstractmethod
+    def log_determinant(self) -> float:
+        """log det of the covariance."""
+
+    def entropy(self) -> float:
+        """Differential entropy in nats."""
+        return 0.5 * (self.dim * (1.0 + math.log(2.0 * math.pi)) + self.log_determinant())
+
+    def log_density(self, candidates: Matrix) -> Vector:
+        frame = self._rows_to_frame(np.atleast_2d(candidates) - self.mean)
+        constant = self.dim * math.log(2.0 * math.pi) + self.log_determinant()
+        return np.asarray(-0.5 * (np.einsum("ij,ij->i", frame, frame) + constant))
+
+    @abstractmethod
+    def _rows_to_frame(self, shifts: Matrix) -> Matrix:
+        """L^-1 shift for each row."""

@@ -1,0 +1,148 @@
+"""Symmetric matrices in the frame of a Gaussian: gradients in the covariance, and changes of it.
+
+All that an iteration does to them acts on their eigenvalues, so that all Gaussians share one iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cones.kernels.spans import elementwise, inner
+from cones.types import Matrix, Vector
+
+__all__ = ["DiagonalMatrix", "FrameMatrix", "SpectralMatrix"]
+
+Function = Callable[[Vector], Vector]
+
+
+class FrameMatrix(ABC):
+    """A symmetric n x n matrix.
+
+    Attributes:
+        values: its eigenvalues, or those that vary.
+        keeps_axes: True if `values` belong to the same axes in every iteration, so that an optimizer can average them.
+    """
+
+    __slots__ = ()
+    keeps_axes: ClassVar[bool]
+    values: Vector
+
+    @abstractmethod
+    def map(self, function: Function) -> FrameMatrix:
+        """The same matrix with `function` applied to its eigenvalues, one by one."""
+
+    @abstractmethod
+    def spectrum(self) -> Vector:
+        """All n eigenvalues."""
+
+    @abstractmethod
+    def with_spectrum(self, eigenvalues: Vector) -> FrameMatrix:
+        """The matrix on the same axes whose `spectrum()` is `eigenvalues`."""
+
+    @abstractmethod
+    def trace(self) -> float: ...
+
+    @abstractmethod
+    def norm(self) -> float:
+        """The Frobenius norm."""
+
+    @abstractmethod
+    def entries(self) -> Vector | Matrix:
+        """Numbers that are the same linear function of the matrix in every iteration, and have its norm."""
+
+    @abstractmethod
+    def dense(self) -> Matrix: ...
+
+
+@dataclass(slots=True, eq=False)
+class DiagonalMatrix(FrameMatrix):
+    """diag(values), of `DiagonalGaussian`."""
+
+    values: Vector
+    keeps_axes: ClassVar[bool] = True
+
+    def map(self, function: Function) -> DiagonalMatrix:
+        return DiagonalMatrix(elementwise(function, self.values))
+
+    def spectrum(self) -> Vector:
+        return self.values
+
+    def with_spectrum(self, eigenvalues: Vector) -> DiagonalMatrix:
+        return DiagonalMatrix(eigenvalues)
+
+    def trace(self) -> float:
+        return float(np.add.reduce(self.values, dtype=np.float64))
+
+    def norm(self) -> float:
+        return math.sqrt(inner(self.values, self.values))
+
+    def entries(self) -> Vector:
+        return self.values
+
+    def dense(self) -> Matrix:
+        return np.diag(self.values)
+
+
+@dataclass(slots=True, eq=False)
+class SpectralMatrix(FrameMatrix):
+    """V diag(values) V^T + rest (I - V V^T), with orthonormal columns V = `basis`; of `FullGaussian`.
+
+    The basis has as many columns as the estimate has rank: a matrix made from N samples in n dimensions costs n N
+    numbers and not n^2.
+    """
+
+    values: Vector
+    basis: Matrix
+    rest: float = 0.0
+    keeps_axes: ClassVar[bool] = False
+
+    def map(self, function: Function) -> SpectralMatrix:
+        if not self._left():
+            return SpectralMatrix(function(self.values), self.basis)
+        eigenvalues = function(np.append(self.values, self.rest))
+        return SpectralMatrix(eigenvalues[:-1], self.basis, float(eigenvalues[-1]))
+
+    def spectrum(self) -> Vector:
+        """Those of the basis first, then `rest` once for each dimension left."""
+        left = self._left()
+        return np.concatenate([self.values, np.full(left, self.rest)]) if left else self.values
+
+    def with_spectrum(self, eigenvalues: Vector) -> SpectralMatrix:
+        rank = self.values.size
+        if rank == eigenvalues.size:
+            return SpectralMatrix(eigenvalues, self.basis)
+        return SpectralMatrix(eigenvalues[:rank], self.basis, float(eigenvalues[rank]))
+
+    def trace(self) -> float:
+        return float(np.add.reduce(self.values, dtype=np.float64)) + self._left() * self.rest
+
+    def norm(self) -> float:
+        return math.sqrt(inner(self.values, self.values) + self._left() * (self.rest * self.rest))
+
+    def entries(self) -> Matrix:
+        return self.dense()
+
+    def _left(self) -> int:
+        """Dimensions that the basis does not span."""
+        return int(self.basis.shape[0] - self.basis.shape[1])
+
+    def dense(self) -> Matrix:
+        product = (self.basis * (self.values - self.rest)) @ self.basis.T
+        if self.rest != 0.0:
+            product[np.diag_indices_from(product)] += self.rest
+        return np.asarray(product)
+
+    def right_multiply(self, matrix: Matrix) -> Matrix:
+        """matrix @ self, in O(n^2 rank)."""
+        product = (matrix @ (self.basis * (self.values - self.rest))) @ self.basis.T
+        if self.rest == 1.0:  # the common case: utilities that sum to zero leave the complement alone
+            product += matrix
+        elif self.rest != 0.0:
+            product += self.rest * matrix
+        return product

@@ -1,0 +1,65 @@
+"""A step: a proposed change of a belief, with what its solver certifies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from cones.types import Vector
+
+__all__ = ["Step", "StepStatus"]
+
+B = TypeVar("B")
+
+
+class StepStatus(Enum):
+    """How a step was found; the value is the message."""
+
+    FORMULA = "the step follows from a formula: there was no program to solve"
+    OPTIMAL = "optimal: the duality gap certifies the step"
+    ZERO_GRADIENT = "the gradient is zero: the step is zero"
+    INACCURATE = "the solver stopped early: kl and gap say how far the step is from feasible and from optimal"
+    FAILED = "the solver found no step: the belief is unchanged"
+
+    @property
+    def ok(self) -> bool:
+        return self is not StepStatus.FAILED
+
+    @property
+    def code(self) -> int:
+        """The number that stands for this status in the history: 0 to 4, in the order above."""
+        return CODES[self]
+
+
+NO_COLUMNS: Mapping[str, float] = {}
+CODES = {status: code for code, status in enumerate(StepStatus)}
+
+
+class Step(NamedTuple, Generic[B]):
+    """A proposed change of a belief.
+
+    Attributes:
+        shift: the change of the mean. For other families than Gaussians, of the parameters that the family moves.
+        log_ratio: for Gaussians, the matrix S by which the covariance L L^T becomes L exp(S) L^T; else None.
+        status: a `StepStatus`; its value is a message.
+        kl: KL(new || old) that the solver found. The dual never exceeds radius^2, a cone solver may by its tolerance.
+        multiplier: the Lagrange multiplier of the ball, lambda.
+        objective: the linearised gain, <gradient, change>.
+        gap: the duality gap, an upper bound on how much more any belief in the ball could gain.
+        iterations: of the solver.
+        columns: further numbers for the history, by name.
+        belief: from `solve_step`, the new belief. If the gradient is not zero, it lies on the boundary of the ball.
+    """
+
+    shift: Vector
+    log_ratio: Any = None
+    status: StepStatus = StepStatus.FORMULA
+    kl: float = math.nan
+    multiplier: float = math.nan
+    objective: float = math.nan
+    gap: float = math.nan
+    iterations: int = 0
+    columns: Mapping[str, float] = NO_COLUMNS
+    belief: B = None  # type: ignore[assignment]

@@ -1,0 +1,173 @@
+"""Components: the exchangeable parts of a method, and how each declares itself.
+
+A component is a dataclass. Its class declares everything that others need to know of it:
+
+    kind      which interface it implements, such as "estimator"; set by the interface
+    name      what users write for it, such as estimator="asebo"
+    settings  its dataclass fields, each with a sentence: `rank: int = setting(10, "Directions to keep.")`
+    state     what it remembers; any dataclass, array, number, string, tuple, list or dict can be stored
+
+Checkpoints, experiment files, the command line, `--help` and the reference read this declaration. Where users choose a
+component, they write its name, `"name,setting=value,..."`, a table `{"name": ..., setting: value}`, or
+`"module:Class"` for a component of their own; or they pass the object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from cones.errors import InputError
+
+__all__ = [
+    "Component",
+    "Storable",
+    "component_from",
+    "components",
+    "found",
+    "identifier",
+    "imported",
+    "setting",
+    "settings_of",
+    "suggestion",
+]
+
+T = TypeVar("T")
+
+_COMPONENTS: dict[str, dict[str, type[Component]]] = {}
+_STORABLE: dict[str, type] = {}
+
+
+def identifier(thing: Any) -> str:
+    """The module and the name of a class or function, such as "cones.optimizers.adam:Adam"."""
+    return f"{thing.__module__}:{thing.__qualname__}"
+
+
+class Storable:
+    """A class of this library whose objects a checkpoint may hold."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith("cones."):
+            _STORABLE[identifier(cls)] = cls
+
+    def stored(self) -> dict[str, Any]:
+        """What `restored` needs to make an equal object: by default, the fields of a dataclass."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Any:
+        return cls(**parts)
+
+
+class Component(Storable):
+    """An exchangeable part of a method."""
+
+    kind: ClassVar[str]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__ and cls.__module__.startswith("cones."):
+            _COMPONENTS.setdefault(cls.kind, {})[cls.name] = cls
+
+
+def storable(name: str) -> type | None:
+    """The class of this library with an identifier, if a checkpoint may hold its objects."""
+    return _STORABLE.get(name)
+
+
+def components(kind: str) -> dict[str, type[Any]]:
+    """All components of a kind in this library, by name."""
+    return dict(_COMPONENTS.get(kind, {}))
+
+
+def setting(default: Any = dataclasses.MISSING, sentence: str = "", factory: Any = dataclasses.MISSING) -> Any:
+    """A dataclass field with a sentence about it, for `--help` and the reference."""
+    if factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=factory, metadata={"sentence": sentence})
+    return dataclasses.field(default=default, metadata={"sentence": sentence})
+
+
+def settings_of(component: type) -> dict[str, str]:
+    """The settings of a component by name, with their sentences."""
+    return {
+        field.name: str(field.metadata.get("sentence", "")) for field in dataclasses.fields(component) if field.init
+    }
+
+
+def component_from(kind: str, value: Any, interface: type[T], **defaults: Any) -> T:
+    """The component that a user's value stands for; see the top of this module.
+
+    `defaults` are settings of the context, such as popsize, for those components that have them.
+    """
+    if isinstance(value, interface):
+        return value
+    settings: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        settings = {str(name): part for name, part in value.items() if name != "name"}
+        value = value.get("name")
+    elif isinstance(value, str):
+        value, *assignments = value.split(",")
+        settings = dict(_assignment(kind, text) for text in assignments)
+    made = found(kind, value) if isinstance(value, str) else value
+    if not (inspect.isclass(made) and issubclass(made, interface)):
+        names = ", ".join(map(repr, components(kind)))
+        raise InputError(
+            f"{kind}: expected {names}, 'module:Class' or a {interface.__name__}, got {value!r:.80}"
+            f"{suggestion(value, components(kind))}"
+        )
+    known = settings_of(made) if dataclasses.is_dataclass(made) else {}
+    for name in settings:
+        if name not in known:
+            raise InputError(
+                f"{kind}.{name}: unknown setting of {made.__name__}; expected one of {', '.join(known) or 'none'}"
+                f"{suggestion(name, known)}"
+            )
+    context = {name: part for name, part in defaults.items() if name in known}
+    try:
+        return made(**{**context, **settings})
+    except TypeError as error:
+        raise InputError(f"{kind}: {made.__name__} cannot be made: {error}") from None
+
+
+def found(kind: str, name: str) -> Any:
+    """The class of a name or of "module:Class"; None if there is none of that name."""
+    return imported(name, kind) if ":" in name else _COMPONENTS.get(kind, {}).get(name)
+
+
+def imported(path: str, argument: str) -> Any:
+    """What "module:name" stands for. Its module is imported: the user has named it."""
+    module_name, _, name = path.partition(":")
+    if not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
+        raise InputError(f"{argument}: expected MODULE:NAME, such as mypackage.module:name, got {path!r}")
+    try:
+        thing: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(f"{argument}: no module named {error.name!r} here or among the installed packages") from None
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            raise InputError(f"{argument}: module {module_name} has no {name!r}")
+        thing = getattr(thing, part)
+    return thing
+
+
+def suggestion(name: Any, known: Any) -> str:
+    """A hint for a misspelt name, such as "; did you mean popsize?", or nothing."""
+    close = difflib.get_close_matches(str(name), list(known), 1, 0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _assignment(kind: str, text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"{kind}: expected setting=value after the name, got {text!r}")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value  # a word

@@ -1,0 +1,6 @@
+"""Divergences: what a ball around a belief is."""
+
+from cones.divergences.divergence import Ball, Divergence, Lagrangian, Point
+from cones.divergences.kl import KL
+
+__all__ = ["KL", "Ball", "Divergence", "Lagrangian", "Point"]

@@ -1,0 +1,86 @@
+r"""The interface of a divergence: what the step problem needs to know of a ball.
+
+The step problem is   maximize <gradient, change>   subject to   D(new || old) <= radius^2.
+
+A multiplier lambda prices the ball. For each lambda the Lagrangian <gradient, change> - lambda D has a maximiser; its
+divergence phi(lambda) falls strictly from +inf to 0, and the solution is where phi(lambda) = radius^2. The duality gap
+at any lambda is lambda (radius^2 - phi(lambda)). A divergence gives the maximiser; `cones.solvers.root` finds lambda.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from cones.beliefs import FrameGradient, Gaussian, Step
+from cones.checks import check_positive, store
+from cones.component import Component, Storable
+from cones.errors import InputError
+
+__all__ = ["Ball", "Divergence", "Lagrangian", "Point"]
+
+
+class Point(NamedTuple):
+    """The maximiser of the Lagrangian at a multiplier.
+
+    Attributes:
+        u: the unknown, log(lambda - smallest lambda).
+        multiplier: lambda, for a gradient of unit size.
+        divergence: phi of the maximiser.
+        slope, bend: d phi / du and d^2 phi / du^2; NaN if unknown.
+        extra: what the Lagrangian needs to make the step.
+    """
+
+    u: float
+    multiplier: float
+    divergence: float
+    slope: float
+    bend: float
+    extra: Any = None
+
+
+class Lagrangian(ABC):
+    """The Lagrangian of one step problem, as a function of u = log(lambda - smallest lambda)."""
+
+    @abstractmethod
+    def bracket(self) -> tuple[float, float, float]:
+        """A lower bound, a first guess and an upper bound of the root in u."""
+
+    @abstractmethod
+    def at(self, u: float) -> Point:
+        """The maximiser at u."""
+
+    @abstractmethod
+    def step(self, point: Point) -> Step[Any]:
+        """The step of a point in the frame: `shift` and `log_ratio`, `kl`, `multiplier`, `objective`, `gap`."""
+
+
+class Divergence(Component, ABC):
+    """A divergence between Gaussian beliefs."""
+
+    kind: ClassVar[str] = "divergence"
+
+    @abstractmethod
+    def lagrangian(self, gradient: FrameGradient, radius: float) -> Lagrangian | None:
+        """The Lagrangian of the step problem; None if the gradient is zero."""
+
+    @abstractmethod
+    def between(self, new: Gaussian, old: Gaussian) -> float:
+        """D(new || old)."""
+
+
+@dataclass(frozen=True)
+class Ball(Storable):
+    """All beliefs with D(new || old) <= radius^2."""
+
+    divergence: Divergence
+    radius: float
+
+    def __post_init__(self) -> None:
+        if type(self.radius) is float and 1e-100 <= self.radius <= 1e100:  # its square is an ordinary number
+            return
+        number = check_positive("radius", self.radius)
+        if not 1e-100 <= number <= 1e100:
+            raise InputError(f"radius: expected a number between 1e-100 and 1e100, got {number}")
+        store(self, radius=number)

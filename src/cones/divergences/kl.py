@@ -1,0 +1,210 @@
+r"""The paper's ball: KL(new || old), with the loss linear in (mean, covariance).
+
+In the frame of the belief (see `cones.beliefs.gaussian.gaussian`), b being the eigenvalues of B, the step problem is
+
+    maximize    <a, m> + <b, r - 1>
+    subject to  KL = 1/2 sum(m^2 + r - 1 - log r) <= E,        E = radius^2
+
+For lambda > lambda_min = max(0, 2 max b) and t = 2 b / lambda the Lagrangian is maximal at m = a / lambda,
+r = 1 / (1 - t), and
+
+    phi(lambda) = 1/2 [ |a|^2 / lambda^2 + sum( t / (1 - t) + log1p(-t) ) ]
+
+For large balls the root lies closer to lambda_min than floats near lambda_min resolve, while `excess`, its distance
+e^u, is an ordinary number. The derivatives of phi in u need no more than sums of powers of r - 1 = t / (1 - t).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cones.beliefs import FrameGradient, Gaussian, Step
+from cones.divergences.divergence import Divergence, Lagrangian, Point
+from cones.kernels.spans import SPAN, elementwise, extremes, inner, tile_sums
+from cones.types import Vector
+
+__all__ = ["KL", "KLLagrangian", "dual_value"]
+
+# The smallest multiplier that is told from zero, relative to the gradient. A ball so large that
+# its multiplier would be smaller is inactive in floating point: the gap is then below 1e-270.
+SMALLEST = 1e-290
+# Below this |t| phi is taken from its power series, because t / (1 - t) + log1p(-t) = t^2/2 + ... cancels.
+# sum(t^k) = sum((2b)^k) / lambda^k, so the sums are formed once and an evaluation costs a few flops.
+SMALL_T = 0.02
+POWERS = np.arange(2, 11)
+# Of t^k in t / (1 - t) + log1p(-t), in (t / (1 - t))^2 and in (t / (1 - t))^3.
+SERIES = 1.0 - 1.0 / POWERS, POWERS - 1.0, 0.5 * (POWERS - 1.0) * (POWERS - 2.0)
+# Where no |t| is beyond this, the first terms of that series are a good guess of the root.
+SERIES_T = 0.5
+
+
+@dataclass(frozen=True)
+class KL(Divergence):
+    """KL(new || old), the Kullback-Leibler divergence."""
+
+    name = "kl"
+
+    def lagrangian(self, gradient: FrameGradient, radius: float) -> KLLagrangian | None:
+        b, norm = gradient.covariance.spectrum(), length(gradient.mean)
+        lowest, highest = extremes(b)
+        is_zero = norm == highest == lowest == 0.0
+        return None if is_zero else KLLagrangian(gradient, radius, b, norm, lowest, highest)
+
+    def between(self, new: Gaussian, old: Gaussian) -> float:
+        return new.kl(old)
+
+
+class KLLagrangian(Lagrangian):
+    """phi and its derivatives, for the gradient (a, B) divided by `scale`, the size of its largest part."""
+
+    def __init__(
+        self, gradient: FrameGradient, radius: float, b: Vector, norm: float, lowest: float, highest: float
+    ) -> None:
+        self.a, self.matrix, self.radius = gradient.mean, gradient.covariance, radius
+        self.scale = scale = max(norm, highest, -lowest)
+        half = max(0.5 * scale, 5e-324)  # the least float has no half
+        self.norm = norm / scale
+        self.b2: Vector = elementwise(lambda values: np.divide(values, half, dtype=np.float64), b)
+        self.smallest = max(0.0, highest / half)  # lambda_min
+        self.largest = max(highest, -lowest) / half
+        # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
+        self.plain_log = radius**2 > 1e-3 * b.size
+
+    def at(self, u: float) -> Point:
+        excess = math.exp(u)
+        multiplier = self.smallest + excess
+        mean_part = (self.norm / multiplier) ** 2
+        extra = None
+        if self.largest < SMALL_T * multiplier:
+            terms = self._power_sums * (1.0 / multiplier) ** POWERS
+            covariance_part, squares, cubes = (float(terms @ factors) for factors in SERIES)
+        else:
+            covariance_part, squares, cubes, extra = self._sums(excess)
+        phi = 0.5 * (mean_part + covariance_part)
+        share = excess / multiplier
+        slope = -(mean_part + 0.5 * squares) * share
+        bend = (3.0 * mean_part + 1.5 * squares + cubes) * share**2 + slope
+        return Point(u, multiplier, phi, slope, bend, extra)
+
+    def step(self, point: Point) -> Step[Any]:
+        if point.extra is None:
+            *_, extra = self._sums(math.exp(point.u))
+        else:
+            extra = point.extra
+        gain, log1m = extra
+        if log1m is None:
+            log1m = elementwise(lambda b2: self._growth(b2, math.exp(point.u))[1], self.b2)
+        dtype = self.matrix.values.dtype
+        log_ratio = elementwise(lambda logs: np.negative(logs).astype(dtype, copy=False), log1m)
+        return Step(
+            shift=elementwise(lambda a: a / self.scale / point.multiplier, self.a),
+            log_ratio=self.matrix.with_spectrum(log_ratio),
+            kl=point.divergence,
+            multiplier=point.multiplier * self.scale,
+            objective=(self.norm**2 / point.multiplier + 0.5 * gain) * self.scale,
+            gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,
+        )
+
+    def _growth(self, b2: Vector, excess: float) -> tuple[Vector, Vector]:
+        """r - 1 = t / (1 - t), and log(1 - t)."""
+        multiplier = self.smallest + excess
+        pole = (self.smallest - b2) + excess  # lambda (1 - t), which keeps full relative precision near the pole
+        growth = b2 / pole
+        if self.plain_log:
+            pole *= 1.0 / multiplier
+            return growth, np.log(pole, out=pole)
+        log1m = np.log1p(b2 * (-1.0 / multiplier))
+        if self.smallest > 0.5 * multiplier:
+            close = np.flatnonzero(b2 > 0.5 * multiplier)  # where t is too close to 1 to tell 1 - t
+            log1m[close] = np.log(pole[close] / multiplier)
+        return growth, log1m
+
+    def _sums(self, excess: float) -> tuple[float, float, float, tuple[float, Vector | None]]:
+        """Sums of g + log(1 - t), g^2 and g^3 for g = r - 1; then that of 2b g, and log(1 - t) if n is small."""
+
+        def sums(b2: Vector) -> tuple[float, ...]:
+            growth, log1m = self._growth(b2, excess)
+            if keep:
+                logs.append(log1m)
+            both = float(np.add.reduce(growth)) + float(np.add.reduce(log1m))
+            return both, inner(growth, growth), inner(growth * growth, growth), inner(b2, growth)
+
+        keep = self.b2.size <= SPAN
+        logs: list[Vector] = []
+        both, squares, cubes, gain = tile_sums(sums, self.b2, width=SPAN)
+        return both, squares, cubes, (gain, logs[0] if keep else None)
+
+    @cached_property
+    def _power_sums(self) -> Vector:
+        """sum((2b)^k) for k in POWERS."""
+
+        def sums(b2: Vector) -> tuple[float, ...]:
+            powers = [b2]
+            for _ in range(4):
+                powers.append(powers[-1] * b2)
+            return tuple(float(powers[(k - 1) // 2] @ powers[k // 2 - 1]) for k in POWERS)
+
+        return np.array(tile_sums(sums, self.b2))
+
+    def bracket(self) -> tuple[float, float, float]:
+        """Bounds and a guess.
+
+        From below: the mean alone, and the steepest eigenvalue alone, must each fit into the ball. In small balls phi
+        is its leading term (|a|^2 / 2 + |b|^2) / lambda^2, and it is below four times that term if |t| <= 1/2.
+        """
+        radius = self.radius
+        alone = 2.0 * radius**2 + 2.0 * radius * math.sqrt(radius**2 + 1.0)
+        low = max(self.norm / (math.sqrt(2.0) * radius) - self.smallest, self.smallest / alone, SMALLEST)
+
+        def sums(b2: Vector) -> tuple[float, float, float]:
+            squares = b2 * b2
+            return float(b2 @ b2), float(squares @ b2), float(squares @ squares)
+
+        second, third, fourth = tile_sums(sums, self.b2)
+        leading = math.hypot(self.norm / math.sqrt(2.0), 0.5 * math.sqrt(second)) / radius
+        high = 2.0 * max(self.largest, leading)
+        guess = max(low, self._first_guess(leading, third, fourth) - self.smallest)
+        # The bounds are exact in theory and a rounding error wider here.
+        return math.log(low) - 1e-9, math.log(guess), math.log(max(high, low)) + 1e-9
+
+    def _first_guess(self, leading: float, third: float, fourth: float) -> float:
+        """The multiplier by the first terms of phi's series in 1 / lambda, given sums of powers of 2b."""
+        multiplier = leading + 0.5 * self.smallest
+        if self.largest > SERIES_T * leading:
+            return multiplier
+        # phi = E (leading / lambda)^2 (1 + unit (2/3 third / lambda + ...))
+        unit = 0.5 * (self.radius * leading) ** -2
+        for _ in range(4):
+            series = 1.0 + unit * (2.0 / 3.0 * third + 0.75 * fourth / multiplier) / multiplier
+            multiplier = leading * math.sqrt(max(series, 0.25))
+        return multiplier
+
+
+def length(vector: Vector) -> float:
+    """|vector|, also where its squares leave the range of floats."""
+    norm = math.sqrt(inner(vector, vector))
+    if 1e-150 < norm < math.inf or not vector.size:
+        return norm
+    largest = largest_of(vector)
+    return largest * float(np.linalg.norm(vector / largest)) if largest > 0.0 else 0.0
+
+
+def largest_of(array: Vector) -> float:
+    """max |array|, without a temporary array."""
+    return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+
+
+def dual_value(norm_a: float, b: Vector, radius: float, multiplier: float) -> float:
+    """The upper bound D(lambda) on the objective, for a multiplier from any solver.
+
+    D(lambda) = lambda E + |a|^2 / (2 lambda) + lambda / 2 sum( -t - log1p(-t) ),   +inf for lambda <= lambda_min.
+    """
+    if multiplier <= max(0.0, 2.0 * float(b.max())):
+        return math.inf
+    t = 2.0 * b / multiplier
+    return float(multiplier * radius**2 + norm_a**2 / (2.0 * multiplier) - 0.5 * multiplier * (t + np.log1p(-t)).sum())

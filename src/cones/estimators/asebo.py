@@ -1,0 +1,102 @@
+r"""ASEBO: candidates from an active subspace of past gradients.
+
+The first `warm_up` iterations draw isotropic noise. Then U holds the leading directions of the last `archive`
+gradients, the fewest that explain `share` of their variance. With r directions in n dimensions,
+
+    z ~ N(0, p I + q U U^T),   p = alpha / n,   q = (1 - alpha) / r,   scaled to the length of isotropic noise
+    alpha <- |g - U U^T g| / |U U^T g|, at most 1
+
+so that alpha = 1 is isotropic noise again. g is the score-function estimate. It is biased towards U, as in Guided ES.
+
+Reference: Choromanski et al., From Complexity to Simplicity: Adaptive ES-Active Subspaces for Blackbox Optimization,
+NeurIPS 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cones.checks import check_fraction, check_integer
+from cones.component import Storable, setting
+from cones.estimators.estimator import Estimate, Estimator, Sample
+from cones.estimators.score_function import score_function
+from cones.sampling import Plan
+from cones.types import Matrix, Vector
+
+__all__ = ["ActiveSubspace", "Asebo", "AseboState"]
+
+
+@dataclass(frozen=True)
+class ActiveSubspace(Storable):
+    """Turns isotropic noise into noise that prefers the columns of `basis`, of the same length."""
+
+    basis: Matrix  # U, shape (n, r), orthonormal columns
+    alpha: float
+
+    def __call__(self, noise: Matrix) -> Matrix:
+        n, r = self.basis.shape
+        p, q = self.alpha / n, (1.0 - self.alpha) / r
+        drawn = math.sqrt(p) * noise + (math.sqrt(p + q) - math.sqrt(p)) * (noise @ self.basis) @ self.basis.T
+        lengths = np.linalg.norm(noise, axis=1) / np.linalg.norm(drawn, axis=1)
+        return np.asarray(drawn * lengths[:, None], noise.dtype)
+
+
+@dataclass(frozen=True)
+class AseboState(Storable):
+    """Past gradients, the latest last, shape (k, n); and the subspace to draw from, if there is one."""
+
+    gradients: Matrix
+    subspace: ActiveSubspace | None = None
+
+
+@dataclass(frozen=True)
+class Asebo(Estimator):
+    """The score function on candidates from the active subspace of past gradients."""
+
+    name = "asebo"
+
+    warm_up: int = setting(10, "Iterations of isotropic noise before the first subspace.")
+    archive: int = setting(50, "Past gradients that the subspace is made from.")
+    share: float = setting(0.95, "Share of the gradients' variance that the subspace explains.")
+
+    def __post_init__(self) -> None:
+        check_integer("warm_up", self.warm_up, 1)
+        check_integer("archive", self.archive, 1)
+        check_fraction("share", self.share)
+
+    def plan(self, state: AseboState | None, plan: Plan) -> Plan:
+        if state is None or state.subspace is None:
+            return plan
+        return Plan(plan.popsize, plan.mirrored, state.subspace)
+
+    def estimate(self, state: AseboState | None, sample: Sample) -> tuple[Estimate, AseboState]:
+        estimate = score_function(sample)
+        gradient: Vector = estimate.gradient.mean
+        past = np.empty((0, gradient.size), gradient.dtype) if state is None else state.gradients
+        gradients = np.vstack([past, gradient])[-self.archive :]
+        subspace = None if state is None else state.subspace
+        alpha = 1.0 if subspace is None else _alpha(gradient, subspace.basis)
+        if len(gradients) >= min(self.warm_up, self.archive):
+            subspace = ActiveSubspace(_leading(gradients, self.share), alpha)
+        rank = 0 if subspace is None else subspace.basis.shape[1]
+        diagnostics = {"subspace_rank": float(rank), "subspace_alpha": alpha}
+        return Estimate(estimate.gradient, estimate.noise, estimate.effective_samples, diagnostics), AseboState(
+            gradients, subspace
+        )
+
+
+def _alpha(gradient: Vector, basis: Matrix) -> float:
+    inside = basis @ (gradient @ basis)
+    outside, within = np.linalg.norm(gradient - inside), np.linalg.norm(inside)
+    return min(1.0, float(outside / within)) if within > 0.0 else 1.0
+
+
+def _leading(gradients: Matrix, share: float) -> Matrix:
+    """The fewest leading directions that explain a share of the gradients' variance; at least one."""
+    _, lengths, directions = np.linalg.svd(gradients, full_matrices=False)
+    explained = np.cumsum(lengths**2)
+    count = 1 + int(np.searchsorted(explained, share * explained[-1]))
+    return np.ascontiguousarray(directions[: min(count, len(directions))].T)

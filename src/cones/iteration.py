@@ -1,0 +1,77 @@
+"""One iteration of CoNES, as the paper's Algorithm 1 has it. ES and NES differ in line 6 alone.
+
+4  draw candidates from the belief and evaluate them      sampling/, evaluate/
+5  estimate the gradient of the expected loss             estimators/
+6  find the steepest step in a ball around the belief     steps/ with divergences/, solvers/ and radius/
+7  hand it to an optimizer, which moves the belief        optimizers/, beliefs/
+8  until a stop criterion is met                          progress/, run/
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cones.beliefs import Belief
+from cones.checks import check_kind
+from cones.component import Storable
+from cones.estimators import Estimator, Sample, Shaping
+from cones.kernels.spans import inner
+from cones.optimizers import Optimizer
+from cones.progress import Outcome
+from cones.sampling import Design, NoiseStream, Population
+from cones.steps import IterationInfo, StepRule
+
+__all__ = ["Algorithm", "AlgorithmState"]
+
+
+@dataclass(frozen=True)
+class AlgorithmState(Storable):
+    """What the components remember from one iteration to the next; None before the first."""
+
+    design: Any = None
+    estimator: Any = None
+    step: Any = None
+    optimizer: Any = None
+
+
+@dataclass(frozen=True)
+class Algorithm(Storable):
+    """The components of a method: one for each line."""
+
+    design: Design
+    shaping: Shaping
+    estimator: Estimator
+    step: StepRule
+    optimizer: Optimizer[Any]
+
+    def __post_init__(self) -> None:
+        kinds = (Design, Shaping, Estimator, StepRule, Optimizer)
+        for field, kind in zip(fields(self), kinds, strict=True):
+            check_kind(field.name, getattr(self, field.name), kind)
+
+    def draw(
+        self, state: AlgorithmState, belief: Belief, noise: NoiseStream, popsize: int, iteration: int, age: int
+    ) -> Population:
+        """Line 4. `age` counts the iterations since the start, or the last restart."""
+        design = self.design.plan(state.design, popsize, age)
+        return Population(belief, self.estimator.plan(state.estimator, design), noise, iteration)
+
+    def update(self, state: AlgorithmState, sample: Sample, info: IterationInfo) -> Outcome:
+        """Lines 5 to 7: from evaluated candidates to the next belief."""
+        belief = sample.belief
+        design = self.design.update(state.design, sample.plan, sample.utilities)
+        # 5
+        estimate, estimator = self.estimator.estimate(state.estimator, sample)
+        # 6
+        step, rule = self.step.propose(state.step, belief, estimate, info)
+        columns = {"multiplier": step.multiplier, "gap": step.gap, **step.columns, **estimate.diagnostics}
+        if not step.status.ok:
+            return Outcome(belief, AlgorithmState(design, estimator, rule, state.optimizer), columns, step.status)
+        # 7
+        optimizer = self.optimizer.start(step) if state.optimizer is None else state.optimizer
+        step, optimizer = self.optimizer.update(optimizer, step)
+        belief, kl = belief.move(step)
+        columns |= {"step": math.sqrt(inner(step.shift, step.shift)), "kl": kl}
+        return Outcome(belief, AlgorithmState(design, estimator, rule, optimizer), columns, step.status)

@@ -1,0 +1,40 @@
+"""The interface of a solver: a gradient and a ball in, the step and its certificate out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cones.beliefs import FrameGradient, Step, StepStatus
+from cones.component import Component
+from cones.divergences import Ball
+
+__all__ = ["Solver", "unmoved"]
+
+
+class Solver(Component, ABC):
+    """Solves the step problem in the frame of a Gaussian belief."""
+
+    kind: ClassVar[str] = "solver"
+
+    @abstractmethod
+    def solve(self, gradient: FrameGradient, ball: Ball) -> Step[Any]:
+        """The steepest ascent step inside the ball. Trouble inside the solver is a status, not an exception.
+
+        Called where NumPy's floating-point warnings are off.
+        """
+
+
+def unmoved(gradient: FrameGradient, status: StepStatus) -> Step[Any]:
+    """The zero step, with the reason for it."""
+    return Step(
+        shift=np.zeros_like(gradient.mean),
+        log_ratio=gradient.covariance.map(np.zeros_like),
+        status=status,
+        kl=0.0,
+        multiplier=0.0,
+        objective=0.0,
+        gap=np.inf if status is StepStatus.FAILED else 0.0,
+    )

@@ -1,0 +1,162 @@
+"""Objects as files: JSON for structure, `.npy` for arrays, in one zip (NumPy's `.npz`).
+
+A file holds data and nothing that can be executed. Loading makes objects of this library's own classes, and of those
+that the caller allows by name; any other name is refused. No module is imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import sys
+import zipfile
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cones.component import Storable, identifier, imported, storable
+from cones.errors import CheckpointError, InputError
+from cones.files import atomic_write
+
+__all__ = ["Allowed", "allowed_from", "read", "write", "write_arrays"]
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+Allowed = Mapping[str, Any]
+
+
+def write(path: str | PathLike[str], format_name: str, version: int, content: Mapping[str, Any]) -> None:
+    """Write objects by name as one file, complete or not at all."""
+    arrays: Arrays = {}
+    header = {
+        "format": format_name,
+        "version": version,
+        **{name: _pack(part, arrays) for name, part in content.items()},
+    }
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    write_arrays(Path(path), arrays)
+
+
+def read(
+    path: str | PathLike[str], format_name: str, version: int, names: Iterable[str], allow: Iterable[Any] = ()
+) -> dict[str, Any]:
+    """The objects that `write` has stored under `names`. `allow`: see `allowed_from`."""
+    allowed = allowed_from(allow)
+    if not Path(path).exists():
+        raise CheckpointError(f"{path}: no such file")
+    try:
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is cut short, or not a zip file")
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            header = json.loads(bytes(archive["header"]))
+            if header["format"] != format_name:
+                raise ValueError(f"format {header['format']!r}")
+            if header["version"] != version:
+                raise CheckpointError(
+                    f"{path}: written in version {header['version']} of the format; this release of cones reads "
+                    f"version {version}"
+                )
+            arrays = {name: archive[name] for name in archive.files if name != "header"}
+        return {name: _unpack(header[name], arrays, allowed) for name in names}
+    except CheckpointError:
+        raise
+    except Exception as error:  # whatever is wrong with a file, it is one error
+        raise CheckpointError(
+            f"{path}: not a complete {format_name} ({type(error).__name__}: {error}); it was not used"
+        ) from error
+
+
+def allowed_from(allow: Iterable[Any]) -> Allowed:
+    """What a file may name besides this library's classes: classes and functions, or their names "module:Class".
+
+    Allowing a component allows the dataclasses of its module, which hold its state.
+    """
+    allowed: dict[str, Any] = {}
+    for thing in (allow,) if isinstance(allow, str) or callable(allow) else allow:
+        if isinstance(thing, str):
+            thing = imported(thing, "allow")
+        if not callable(thing) or not hasattr(thing, "__qualname__"):
+            raise InputError(f"allow: expected classes, functions or names such as 'module:Class', got {thing!r:.80}")
+        allowed[identifier(thing)] = thing
+        for other in vars(sys.modules[thing.__module__]).values():
+            if inspect.isclass(other) and other.__module__ == thing.__module__ and _is_data(other):
+                allowed[identifier(other)] = other
+    return allowed
+
+
+def _is_data(kind: type) -> bool:
+    return dataclasses.is_dataclass(kind) or _is_named_tuple(kind)
+
+
+def _is_named_tuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _pack(value: Any, arrays: Arrays) -> Any:
+    """The value as JSON, its arrays put aside."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.ndarray):
+        name = f"array{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, np.generic):
+        return _pack(value.item(), arrays)
+    kind = type(value)
+    if isinstance(value, Storable):
+        parts = value.stored()
+    elif dataclasses.is_dataclass(value) and not inspect.isclass(value):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    elif _is_named_tuple(kind):
+        parts = value._asdict()
+    elif kind is tuple:
+        return {"tuple": [_pack(item, arrays) for item in value]}
+    elif kind is list:
+        return [_pack(item, arrays) for item in value]
+    elif isinstance(value, Mapping):
+        return {"dict": {str(key): _pack(item, arrays) for key, item in value.items()}}
+    elif inspect.isfunction(value) and "<" not in value.__qualname__:
+        return {"function": identifier(value)}
+    else:
+        raise CheckpointError(f"a {kind.__name__} cannot be written to a checkpoint: {value!r:.80}")
+    if "<" in kind.__qualname__:
+        raise CheckpointError(
+            f"{kind.__qualname__} cannot be written to a checkpoint: define it at the top of a module"
+        )
+    return {"type": identifier(kind), "parts": {name: _pack(part, arrays) for name, part in parts.items()}}
+
+
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]], allowed: Allowed) -> Any:
+    if isinstance(value, list):
+        return [_unpack(item, arrays, allowed) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "tuple" in value:
+        return tuple(_unpack(item, arrays, allowed) for item in value["tuple"])
+    if "dict" in value:
+        return {key: _unpack(item, arrays, allowed) for key, item in value["dict"].items()}
+    name = value.get("function") or value["type"]
+    known: Any = allowed.get(name) or storable(name)
+    if known is None:
+        raise CheckpointError(
+            f"the checkpoint names {name}, which is not of this library; if you trust it, allow it by name: "
+            f"cones.load(path, allow=[{name!r}]) or --allow {name}"
+        )
+    if "function" in value:
+        return known
+    parts = {part: _unpack(item, arrays, allowed) for part, item in value["parts"].items()}
+    return known.restored(parts) if issubclass(known, Storable) else known(**parts)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Arrays by name as one file, complete or not at all."""
+    try:
+        with atomic_write(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise CheckpointError(f"{path}: it could not be written ({error})") from error
