@@ -2,9 +2,11 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # `import helpers`
+pytest.register_assert_rewrite("conformance.variants")
 
 # The machine may be busy: no example has a deadline. Derandomised: a run finds what any run finds.
 settings.register_profile("cones", deadline=None, derandomize=True, max_examples=60)

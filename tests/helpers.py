@@ -7,15 +7,19 @@ import signal
 
 import numpy as np
 
-from cones import DiagonalGaussian, FullGaussian, Gradient
-from cones.beliefs import Belief
+from cones import DiagonalGaussian, FullGaussian, Gradient, Step
+from cones.beliefs import Belief, DiagonalMatrix, FrameMatrix, Gaussian, SpectralMatrix, encode
+from cones.estimators import Sample
+from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
 
 
-def random_belief(kind: str, dim: int, seed: int) -> Belief:
+def random_belief(kind: str, dim: int, seed: int) -> Gaussian:
     rng = np.random.default_rng(seed)
     mean = rng.standard_normal(dim)
     if kind == "diagonal":
         return DiagonalGaussian(mean, rng.uniform(0.2, 3.0, dim))
+    if kind != "full":
+        raise KeyError(f"no random belief of kind {kind!r}: say here how to make one")
     square = rng.standard_normal((dim, dim))
     return FullGaussian(mean, square @ square.T / dim + 0.3 * np.eye(dim))
 
@@ -25,13 +29,50 @@ def random_gradient(kind: str, dim: int, seed: int) -> Gradient:
     mean = rng.standard_normal(dim)
     if kind == "diagonal":
         return Gradient(mean, rng.standard_normal(dim))
+    if kind != "full":
+        raise KeyError(f"no random gradient for kind {kind!r}: say here how to make one")
     square = rng.standard_normal((dim, dim))
     return Gradient(mean, square + square.T)
 
 
-def covariance_of(belief: Belief) -> np.ndarray:
-    covariance = belief.encode("covariance")
+def random_log_ratio(kind: str, dim: int, seed: int) -> FrameMatrix:
+    """A change of the covariance in the frame; for a full one of rank 2, and a multiple of I."""
+    rng = np.random.default_rng(seed)
+    if kind == "diagonal":
+        return DiagonalMatrix(rng.standard_normal(dim))
+    if kind != "full":
+        raise KeyError(f"no random change of kind {kind!r}: say here how to make one")
+    basis = np.linalg.qr(rng.standard_normal((dim, 2)))[0]
+    return SpectralMatrix(rng.standard_normal(2), basis, 0.3)
+
+
+def covariance_of(belief: Gaussian) -> np.ndarray:
+    covariance = encode(belief, "covariance")
     return np.diag(covariance) if covariance.ndim == 1 else covariance
+
+
+def random_step(kind: str, dim: int, seed: int) -> Step:
+    """A change of a belief, of the mean and of the covariance."""
+    shift = np.random.default_rng(seed + 1).standard_normal(dim)
+    return Step(shift=shift, log_ratio=random_log_ratio(kind, dim, seed))
+
+
+def scaled(step: Step, factor: float) -> Step:
+    return step._replace(shift=factor * step.shift, log_ratio=step.log_ratio.map(lambda values: factor * values))
+
+
+def sample_of(belief: Belief, plan: Plan, utilities: np.ndarray, seed: int = 0, iteration: int = 0) -> Sample:
+    """A population with utilities that stand for its losses."""
+    population = Population(belief, plan, NoiseStream(seed), iteration)
+    return Sample(population, NoiseBlock(population), utilities, utilities)
+
+
+def signed_noise(population: Population) -> np.ndarray:
+    """The noise behind each candidate, shape (popsize, n)."""
+    rows = population.noise_rows()
+    if not population.plan.mirrored:
+        return rows
+    return np.stack([rows, -rows], axis=1).reshape(len(population), -1)
 
 
 def process_that_dies_for_es(run, folder, messages, stop, pause) -> None:

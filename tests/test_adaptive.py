@@ -109,13 +109,13 @@ def test_losses_beyond_the_range_of_squares_do_no_harm() -> None:
         return np.where(X[:, 0] > 1.5, 1e200, (X**2).sum(axis=1))
 
     es = run(penalised, 3, maxiter=60, shaping="raw")
-    assert np.isfinite(es.state.memory.odd_share)
+    assert np.isfinite(es.state.components.design.odd_share)
     assert np.isfinite(es.state.belief.mean).all()
 
 
 def test_none_is_as_good_as_not_given() -> None:
     es = cones.CoNES([0.0, 0.0], optimizer=None, belief=None)
-    assert es.optimizer == cones.Direct()
+    assert es.algorithm.optimizer == cones.Direct()
     assert isinstance(es.state.belief, cones.FullGaussian)
 
 

@@ -5,6 +5,9 @@ import pytest
 
 import cones
 from cones import InputError
+from cones.estimators import ScoreFunction, Shaping
+from cones.iteration import Algorithm
+from cones.sampling import Auto
 
 
 def sphere(X: np.ndarray) -> np.ndarray:
@@ -73,9 +76,9 @@ def test_cones_is_ahead_in_1000_dimensions(loss) -> None:
 def test_defaults_of_the_paper_s_method_are_the_paper_s() -> None:
     es = cones.CoNES(np.zeros(5000), radius="paper")
     assert es.popsize == 100
-    assert es.refinement.radius == pytest.approx(100.0)
-    assert es.optimizer == cones.Adam(0.1, None, 0.9, 0.999, 1e-8)
-    assert es.shaping == "centred_ranks"
+    assert es.algorithm.step.radius == pytest.approx(100.0)
+    assert es.algorithm.optimizer == cones.Adam(0.1, None, 0.9, 0.999, 1e-8)
+    assert es.algorithm.shaping == Shaping("centred_ranks")
     np.testing.assert_array_equal(es.state.belief.variance, np.ones(5000))
 
 
@@ -83,15 +86,15 @@ def test_defaults_of_the_paper_s_method_are_the_paper_s() -> None:
 def test_defaults_of_adaptive_radii(dim: int, popsize: int) -> None:
     es = cones.CoNES(np.zeros(dim))
     assert es.popsize == popsize
-    assert (es.refinement, es.optimizer, es.shaping, es.pairing) == (
-        cones.Balls(), cones.Direct(), "normal_scores", "auto"
+    assert es.algorithm == Algorithm(
+        Auto(), Shaping("normal_scores"), ScoreFunction(), cones.Balls(), cones.Direct()
     )  # fmt: skip
     assert type(es.state.belief) is (cones.FullGaussian if dim <= 10 else cones.DiagonalGaussian)
 
 
 def test_an_optimizer_with_rates_means_the_paper_s_method() -> None:
     es = cones.CoNES(np.zeros(50), optimizer=cones.SGD(0.1))
-    assert es.refinement.radius == pytest.approx(10.0)
+    assert es.algorithm.step.radius == pytest.approx(10.0)
 
 
 def test_start_from_a_belief() -> None:
@@ -124,11 +127,11 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"popsize": 1}, "popsize: expected at least 2, got 1"),
         ({"popsize": 7}, "popsize: expected an even number of at least 2 for antithetic pairs, got 7"),
         ({"popsize": 7.5}, "popsize: expected an integer, got 7.5"),
-        ({"belief": "spherical"}, "belief: expected one of 'diagonal', 'full', got 'spherical'"),
+        ({"belief": "spherical"}, "belief: expected one of 'diagonal', 'full' or 'module:Class', got 'spherical'"),
         ({"shaping": "ranks"}, "shaping: expected one of 'centred_ranks'"),
-        ({"optimizer": "adam"}, "optimizer: expected an optimizer such as cones.Adam"),
+        ({"optimizer": "adm"}, r"optimizer: expected 'adam'.* got 'adm'; did you mean adam\?"),
         ({"solver": "simplex"}, "solver: expected 'dual' with adaptive radii, got 'simplex'"),
-        ({"solver": "simplex", "radius": 1.0}, "solver: expected one of 'dual'"),
+        ({"solver": "simplex", "radius": 1.0}, "solver: expected .*'dual'.* got 'simplex'"),
         ({"radius": "adaptiv"}, "radius: expected 'adaptive', 'paper' or a number, got 'adaptiv'"),
         ({"radius": "adaptive", "optimizer": cones.Adam()}, "optimizer: expected none with adaptive radii"),
         ({"restarts": -1}, "restarts: expected at least 0, got -1"),
@@ -147,7 +150,7 @@ def test_bad_settings_are_named(settings: dict[str, object], message: str) -> No
 def test_a_typo_in_a_setting_is_refused() -> None:
     with pytest.raises(
         TypeError,
-        match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; expected one of radius, solver, sigma0, ",
+        match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; did you mean popsize\?; expected one of radius, ",
     ):
         cones.CoNES([0.0], popsice=10)
 
@@ -157,7 +160,7 @@ def test_none_is_as_good_as_not_given(method) -> None:
     nothing = dict.fromkeys(("popsize", "belief", "antithetic", "optimizer", "shaping", "restarts", "dtype", "bounds"))
     one, other = method([1.0] * 3, rng=0), method([1.0] * 3, rng=0, **nothing)
     np.testing.assert_array_equal(one.ask(), other.ask())
-    assert (one.restarts, one.shaping, one.optimizer) == (other.restarts, other.shaping, other.optimizer)
+    assert (one.restarts, one.algorithm) == (other.restarts, other.algorithm)
 
 
 @pytest.mark.parametrize(

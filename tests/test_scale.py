@@ -122,20 +122,20 @@ def test_float32_throughout() -> None:
     es = run(True, dtype="float32", radius="paper")
     assert es.state.belief.mean.dtype == es.state.belief.deviation.dtype == np.float32
     assert np.asarray(es.ask()).dtype == np.float32
-    assert es.state.memory.optimizer.mean_first.dtype == np.float32
-    assert es.state.memory.optimizer.covariance_second.dtype == np.float32
+    assert es.state.components.optimizer.mean_first.dtype == np.float32
+    assert es.state.components.optimizer.covariance_second.dtype == np.float32
     double = run(True, radius="paper")
     np.testing.assert_allclose(es.history["mean_loss"], double.history["mean_loss"], rtol=0.02)
     adaptive = run(True, dtype="float32")
     assert adaptive.state.belief.deviation.dtype == np.float32
-    assert adaptive.state.memory.refinement.mean.path.vector.dtype == np.float32
-    assert adaptive.state.memory.refinement.shape.path.vector.dtype == np.float32
+    assert adaptive.state.components.step.mean.path.vector.dtype == np.float32
+    assert adaptive.state.components.step.shape.path.vector.dtype == np.float32
     np.testing.assert_allclose(adaptive.history["mean_loss"], run(True).history["mean_loss"], rtol=0.2)
     for same in (np.float32, np.dtype("float32"), "f4"):
         assert np.asarray(cones.CoNES(np.ones(3), dtype=same).ask()).dtype == np.float32
     with pytest.raises(InputError, match="dtype: expected one of"):
         cones.CoNES([0.0, 0.0], dtype="some")
-    with pytest.raises(InputError, match="dtype: expected 'float64' with a full covariance"):
+    with pytest.raises(InputError, match="dtype: expected 'float64' with this belief"):
         cones.CoNES([0.0, 0.0], belief="full", dtype="float32")
     with pytest.raises(InputError, match="dtype: expected one of"):
         cones.CoNES([0.0, 0.0], dtype="float16")

@@ -211,12 +211,12 @@ class TestMinimizeFunction:
             ("zero.ckpt", ("--restarts", "0"), "was begun with another --restarts"),
             ("rates.ckpt", ("--learning-rate", "0.05"), None),
             ("rates.ckpt", ("--variance-learning-rate", "0.02"), "was begun with another --variance-learning-rate"),
-            ("cma.ckpt", ("--radius", "3"), "--radius: expected with another method, got a run of cma"),
+            ("cma.ckpt", ("--radius", "3"), "--radius: not a setting of method cma"),
             ("cma.ckpt", ("--seed", "2"), "was begun with another --seed"),
             ("cma.ckpt", ("--bounds", "-1", "1"), "was begun with another --bounds"),
-            ("sep.ckpt", ("--restarts", "3"), "--restarts: expected with another method"),
+            ("sep.ckpt", ("--restarts", "3"), "--restarts: not a setting of method sepcma"),
             ("sep.ckpt", ("--seed", "4"), "was begun with another --seed"),
-            ("es.ckpt", ("--radius", "3"), "--radius: expected with another method, got a run of es"),
+            ("es.ckpt", ("--radius", "3"), "--radius: not a setting of method es"),
         ):
             capsys.readouterr()
             assert run(*start, name, *flags, "--resume") == (0 if message is None else 2)
@@ -417,10 +417,10 @@ class TestMinimizeCommand:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["minimize", "nowhere:fun", "--dim", "2"], "nowhere:fun: no module named 'nowhere'"),
-        (["minimize", "losses:spere", "--dim", "2"], "losses:spere: losses has no 'spere'"),
+        (["minimize", "nowhere:fun", "--dim", "2"], "what to minimise: no module named 'nowhere'"),
+        (["minimize", "losses:spere", "--dim", "2"], "what to minimise: module losses has no 'spere'"),
         (["minimize", "losses:constant", "--dim", "2"], "expected a function, got int"),
-        (["minimize", "losses", "--dim", "2"], "expected MODULE:FUNCTION"),
+        (["minimize", "losses", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--dim", "2"], "expected either MODULE:FUNCTION or --command"),
         (["minimize", "losses:sphere"], "where to start: expected either --x0 or --dim"),
         (["minimize", "losses:sphere", "--x0", "1,a"], "--x0: expected numbers separated by commas"),
@@ -435,11 +435,11 @@ class TestMinimizeCommand:
         (["minimize", "losses:sphere", "--dim", "2", "--workers", "0"], "--workers: expected at least 1, got 0"),
         (
             ["minimize", "losses:sphere", "--dim", "2", "--method", "nes", "--radius", "3"],
-            "--radius: expected with another",
+            "--radius: not a setting of method nes",
         ),
         (
             ["minimize", "losses:sphere", "--dim", "2", "--method", "cma", "--learning-rate", "1"],
-            "--learning-rate: expected",
+            "--learning-rate: not a setting of method cma",
         ),
         (
             ["minimize", "losses:sphere", "--dim", "2", "--learning-rate", "0"],
@@ -447,14 +447,14 @@ class TestMinimizeCommand:
         ),
         (["minimize", "losses:sphere", "--dim", "2", "--out", "nowhere/x.json"], "--out: no folder"),
         (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "--resume goes on from it"),
-        (["minimize", "losses.py:sphere", "--dim", "2"], "expected MODULE:FUNCTION"),
-        (["minimize", ":sphere", "--dim", "2"], "expected MODULE:FUNCTION"),
+        (["minimize", "losses.py:sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
+        (["minimize", ":sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no executable program './nothing'"),
         (["minimize", "--command", "", "--dim", "2"], "--command: expected a program"),
         (["minimize", "--command", "'", "--dim", "2"], "--command: No closing quotation"),
         (["run", "nothing.toml"], "nothing.toml: expected an experiment file"),
         (["reproduce", "functions", "--out", "losses.py"], "losses.py: expected a folder for results"),
-        (["plot", "losses.py"], "not a complete cones checkpoint (ValueError: it is cut short, or something else)"),
+        (["plot", "losses.py"], "not a complete cones checkpoint (ValueError: it is cut short, or not a zip file)"),
         (["report", "."], "expected a folder of results"),
         (["reproduce", "functions", "--methods", "es,gd"], "--methods: expected some of ES, NES, CoNES, CMA, got gd"),
     ],

@@ -1,220 +1,176 @@
-"""What every belief must do, checked against dense linear algebra and against SciPy's Gaussians."""
+"""What every belief must do: draws, densities, moves and divergences that agree with each other."""
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
-from helpers import covariance_of, random_belief, random_gradient
-from scipy.stats import multivariate_normal
+from conformance.variants import BELIEFS, arrays_of, assert_same, through_a_file
+from helpers import random_belief, random_step, scaled
 
-from cones import Gradient, InputError
-from cones.beliefs import ENCODINGS, Spectral
-from cones.run.checkpoint import KNOWN
-from cones.sampling import IndependentNoise, Rows
+from cones import InputError
+from cones.component import components
 
-KINDS = ["diagonal", "full"]
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = pytest.mark.parametrize("kind", BELIEFS)
+DIM, DRAWS = 3, 200_000
 
 
-def log_ratio_of(kind: str, dim: int, seed: int) -> Spectral:
-    rng = np.random.default_rng(seed)
-    if kind == "diagonal":
-        return Spectral(rng.standard_normal(dim))
-    basis = np.linalg.qr(rng.standard_normal((dim, 2)))[0]
-    return Spectral(rng.standard_normal(2), basis, 0.3)
+def noise_of(rows: int, dim: int = DIM, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((rows, dim))
 
 
-def test_candidates_have_the_mean_and_the_covariance_of_the_belief(kind: str) -> None:
-    belief = random_belief(kind, 3, 0)
-    X = belief.candidates(np.random.default_rng(1).standard_normal((200_000, 3)))
-    np.testing.assert_allclose(X.mean(axis=0), belief.mean, atol=0.02)
-    np.testing.assert_allclose(np.cov(X.T), covariance_of(belief), atol=0.04)
+def test_start_has_the_mean_and_the_deviations_that_were_asked_for(kind: str) -> None:
+    mean, deviation = np.array([1.0, -2.0, 0.0]), np.array([0.5, 3.0, 1e-3])
+    belief = components("belief")[kind].start(mean, deviation)
+    np.testing.assert_array_equal(belief.mean, mean)
+    np.testing.assert_allclose(belief.standard_deviations(), deviation, rtol=1e-14)
+    assert belief.dim == 3
+    assert belief.is_finite()
+    mean[0] = deviation[0] = 7.0
+    assert belief.mean[0] == 1.0
 
 
-def test_displacements_write_to_out(kind: str) -> None:
-    belief = random_belief(kind, 4, 0)
-    noise = np.random.default_rng(1).standard_normal((7, 4))
-    out = np.empty((7, 4))
-    assert belief.displacements(noise, out=out) is out
-    np.testing.assert_array_equal(out, belief.displacements(noise))
+def test_candidates_have_the_mean_and_the_deviations_of_the_belief(kind: str) -> None:
+    belief = random_belief(kind, DIM, 0)
+    X = belief.candidates(noise_of(DRAWS))
+    error = belief.standard_deviations() / np.sqrt(DRAWS)
+    assert (np.abs(X.mean(axis=0) - belief.mean) < 5 * error).all()
+    np.testing.assert_allclose(X.std(axis=0), belief.standard_deviations(), rtol=0.02)
+    assert belief.spread() == pytest.approx(np.sqrt(np.mean(belief.standard_deviations() ** 2)))
 
 
-def test_frame_is_a_factor_of_the_covariance(kind: str) -> None:
-    belief = random_belief(kind, 4, 2)
-    L = np.column_stack([belief.from_frame(e) for e in np.eye(4)])
-    np.testing.assert_allclose(L @ L.T, covariance_of(belief), atol=1e-13)
-    v = np.random.default_rng(3).standard_normal(4)
-    np.testing.assert_allclose(belief.to_frame(belief.from_frame(v)), v, atol=1e-13)
-    np.testing.assert_allclose(belief.gradient_from_frame(v), np.linalg.solve(L.T, v), atol=1e-12)
-    np.testing.assert_allclose(belief.standard_deviations(), np.sqrt(np.diag(covariance_of(belief))))
-    np.testing.assert_allclose(belief.spread(), np.sqrt(np.trace(covariance_of(belief)) / 4))
+def test_draw_writes_the_candidate_of_z_and_that_of_its_mirror_image(kind: str) -> None:
+    belief, noise = random_belief(kind, DIM, 1), noise_of(6)
+    before, one, two = noise.copy(), np.full((6, 1, DIM), np.nan), np.full((6, 2, DIM), np.nan)
+    belief.draw(noise, one)
+    belief.draw(noise, two)
+    np.testing.assert_array_equal(noise, before)
+    np.testing.assert_array_equal(one[:, 0], belief.candidates(noise))
+    np.testing.assert_allclose(two[:, 0], belief.candidates(noise), rtol=1e-13)
+    np.testing.assert_allclose(two[:, 1], belief.candidates(-noise), rtol=1e-13)
 
 
-def test_whitened_gradient_gives_the_same_inner_products(kind: str) -> None:
-    belief, gradient = random_belief(kind, 4, 4), random_gradient(kind, 4, 5)
-    L = np.column_stack([belief.from_frame(e) for e in np.eye(4)])
-    frame = belief.whiten(gradient)
-    np.testing.assert_allclose(frame.mean, L.T @ gradient.mean, atol=1e-12)
-    G = np.diag(gradient.covariance) if kind == "diagonal" else gradient.covariance
-    np.testing.assert_allclose(frame.covariance.dense(), L.T @ G @ L, atol=1e-12)
+def test_a_separable_belief_draws_span_by_span(kind: str) -> None:
+    belief, noise = random_belief(kind, 5, 2), noise_of(4, 5)
+    whole = np.empty((4, 2, 5))
+    belief.draw(noise, whole)
+    if not belief.separable:
+        changed = noise.copy()
+        changed[:, 0] += 1.0
+        assert not np.array_equal(belief.candidates(changed)[:, 1:], belief.candidates(noise)[:, 1:])
+        return
+    for columns in (slice(0, 2), slice(2, 5)):
+        part = np.empty((4, 2, columns.stop - columns.start))
+        belief.draw(noise[:, columns], part, columns)
+        np.testing.assert_array_equal(part, whole[:, :, columns])
 
 
-@pytest.mark.parametrize("rows", [2, 9])
-def test_moments_of_noise(kind: str, rows: int) -> None:
-    belief = random_belief(kind, 5, 0)
-    rng = np.random.default_rng(6)
-    noise = IndependentNoise(1, rows)
-    drawn, odd, even = noise.draw(3, 5), rng.standard_normal(rows), rng.standard_normal(rows)
-    expected = drawn.T @ np.diag(even) @ drawn
-    if kind == "diagonal":
-        expected = np.diag(np.diag(expected))
-    first, second = belief.moments(Rows(noise, 3, 5), odd, even)
-    np.testing.assert_allclose(first, odd @ drawn, atol=1e-13)
-    np.testing.assert_allclose(second.dense(), expected, atol=1e-12)
+def test_density_and_draws_agree(kind: str) -> None:
+    """E_p[ q / p ] = 1 and E_p[ log p - log q ] = KL(p || q), for draws from p."""
+    p = random_belief(kind, DIM, 3)
+    q = p.moved(random_step(kind, DIM, 4))
+    X = p.candidates(noise_of(DRAWS, seed=5))
+    logs = p.log_density(X) - q.log_density(X)
+    assert logs.shape == (DRAWS,)
+    assert abs(logs.mean() - p.kl(q)) < 5 * logs.std() / np.sqrt(DRAWS)
+    near = p.moved(scaled(random_step(kind, DIM, 6), 0.1))
+    ratios = np.exp(near.log_density(X) - p.log_density(X))
+    assert abs(ratios.mean() - 1.0) < 5 * ratios.std() / np.sqrt(DRAWS)
+    assert ratios.std() > 0.01
 
 
-def test_moved_has_the_covariance_that_it_says(kind: str) -> None:
-    belief, change = random_belief(kind, 5, 7), log_ratio_of(kind, 5, 8)
-    shift = np.arange(5.0)
-    moved = belief.moved(shift, change)
-    L = np.column_stack([belief.from_frame(e) for e in np.eye(5)])
-    np.testing.assert_allclose(moved.mean, belief.mean + shift)
-    np.testing.assert_allclose(covariance_of(moved), L @ change.map(np.exp).dense() @ L.T, atol=1e-12)
-    v = np.random.default_rng(9).standard_normal(5)
-    np.testing.assert_allclose(moved.to_frame(moved.from_frame(v)), v, atol=1e-12)
-
-
-def test_kl_is_that_of_scipys_densities(kind: str) -> None:
-    p, q = random_belief(kind, 3, 10), random_belief(kind, 3, 11)
-    X = p.candidates(np.random.default_rng(12).standard_normal((400_000, 3)))
-    log_p = multivariate_normal(p.mean, covariance_of(p)).logpdf(X)
-    log_q = multivariate_normal(q.mean, covariance_of(q)).logpdf(X)
-    samples = log_p - log_q
-    assert abs(samples.mean() - p.kl(q)) < 5 * samples.std() / np.sqrt(len(samples))
+def test_divergence_is_zero_from_itself_and_positive_from_others(kind: str) -> None:
+    p, q = random_belief(kind, DIM, 10), random_belief(kind, DIM, 11)
     assert p.kl(p) == pytest.approx(0.0, abs=1e-14)
+    assert p.kl(q) > 0.0
     assert q.kl(p) > 0.0
 
 
-def test_kl_of_move_is_the_kl_of_the_moved_belief(kind: str) -> None:
-    belief, change = random_belief(kind, 5, 13), log_ratio_of(kind, 5, 14)
-    shift = np.random.default_rng(15).standard_normal(5)
-    assert belief.kl_of_move(shift, change) == pytest.approx(belief.moved(shift, change).kl(belief), rel=1e-10)
-
-
-def test_entropy_is_that_of_scipy(kind: str) -> None:
-    belief = random_belief(kind, 4, 16)
-    assert belief.entropy() == pytest.approx(multivariate_normal(belief.mean, covariance_of(belief)).entropy())
-
-
-def test_natural_gradient_is_the_inverse_fisher_information_times_the_gradient(kind: str) -> None:
-    """F is the Hessian of the KL divergence: here by finite differences in independent parameters."""
-    dim = 2
-    belief, gradient = random_belief(kind, dim, 17), random_gradient(kind, dim, 18)
-    free = [(i, i) for i in range(dim)] if kind == "diagonal" else [(0, 0), (0, 1), (1, 1)]
-
-    def at(theta: np.ndarray):
-        if kind == "diagonal":
-            return type(belief)(theta[:dim], theta[dim:])
-        sigma = np.zeros((dim, dim))
-        for (i, j), value in zip(free, theta[dim:], strict=True):
-            sigma[i, j] = sigma[j, i] = value
-        return type(belief)(theta[:dim], sigma)
-
-    center = np.concatenate([belief.mean, [covariance_of(belief)[i, j] for i, j in free]])
-    G = np.diag(gradient.covariance) if kind == "diagonal" else np.asarray(gradient.covariance)
-    euclid = np.concatenate([gradient.mean, [G[i, j] * (1 if i == j else 2) for i, j in free]])
-    size, h = len(center), 1e-4
-    fisher = np.empty((size, size))
-    for i in range(size):
-        for j in range(size):
-            ei, ej = np.eye(size)[i] * h, np.eye(size)[j] * h
-            kls = [at(center + s * ei + t * ej).kl(belief) for s, t in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
-            fisher[i, j] = (kls[0] - kls[1] - kls[2] + kls[3]) / (4 * h * h)
-    expected = np.linalg.solve(fisher, euclid)
-    natural = belief.natural_gradient(gradient)
-    N = np.diag(natural.covariance) if kind == "diagonal" else np.asarray(natural.covariance)
-    actual = np.concatenate([natural.mean, [N[i, j] for i, j in free]])
-    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_decode_inverts_encode(kind: str, encoding: str) -> None:
-    belief = random_belief(kind, 4, 19)
-    again = type(belief).decode(belief.mean, belief.encode(encoding), encoding)
-    assert again.kl(belief) == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_chain_rule_by_finite_differences(kind: str, encoding: str) -> None:
-    """l(belief) = tr(A Sigma) + log det-like terms would hide errors; a generic smooth l is used."""
-    dim = 3
-    belief = random_belief(kind, dim, 20)
-    A = np.random.default_rng(21).standard_normal((dim, dim))
-    A = A + A.T
-
-    def loss(some) -> float:
-        S = covariance_of(some)
-        return float(np.sum(A * S) + np.sin(S[0, 0]) + np.sum(A * (S @ S)))
-
-    S = covariance_of(belief)
-    G = A + S @ A + A @ S
-    G[0, 0] += np.cos(S[0, 0])
-    gradient = Gradient(np.zeros(dim), np.diag(G) if kind == "diagonal" else G)
-    pushed = np.asarray(belief.gradient_to_encoding(gradient, encoding).covariance)
-
-    parameters = belief.encode(encoding)
-    direction = np.random.default_rng(22).standard_normal(parameters.shape)
-    if kind == "full":
-        direction = np.tril(direction) if encoding == "cholesky" else direction + direction.T
-    h = 1e-6
-    plus, minus = (
-        loss(type(belief).decode(belief.mean, parameters + s * h * direction, encoding)) for s in (1.0, -1.0)
-    )
-    assert np.sum(pushed * direction) == pytest.approx((plus - minus) / (2 * h), rel=1e-5)
-    pulled = belief.gradient_from_encoding(Gradient(np.zeros(dim), pushed), encoding)
-    np.testing.assert_allclose(pulled.covariance, gradient.covariance, atol=1e-9)
-
-
-def test_unknown_encoding_is_refused(kind: str) -> None:
-    with pytest.raises(InputError, match="encoding: expected one of 'covariance'"):
-        random_belief(kind, 2, 0).encode("cholesk")
-
-
-def test_arrays_are_read_only(kind: str) -> None:
-    arrays = [value for value in random_belief(kind, 3, 0).state().values() if isinstance(value, np.ndarray)]
-    assert len(arrays) >= 2
-    for array in arrays:
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7.0
-
-
-def test_kl_wants_its_own_kind(kind: str) -> None:
-    other = "full" if kind == "diagonal" else "diagonal"
+def test_divergence_wants_its_own_kind(kind: str) -> None:
+    other = next(name for name in BELIEFS if name != kind)
+    expected = rf"other: expected a {components('belief')[kind].__name__} of 3 dimensions"
     for wrong in (random_belief(other, 3, 0), random_belief(kind, 2, 0), 3.0):
-        with pytest.raises(InputError, match=r"other: expected a (Diagonal|Full)Gaussian of 3 dimensions"):
+        with pytest.raises(InputError, match=expected):
             random_belief(kind, 3, 0).kl(wrong)
 
 
-def test_state_rebuilds_the_belief_bit_for_bit(kind: str) -> None:
-    belief = random_belief(kind, 4, 23)
-    again = KNOWN[type(belief).__name__].from_state(belief.state())
-    noise = np.random.default_rng(24).standard_normal((5, 4))
-    np.testing.assert_array_equal(again.candidates(noise), belief.candidates(noise))
-    np.testing.assert_array_equal(again.to_frame(noise[0]), belief.to_frame(noise[0]))
+@pytest.mark.parametrize("size", [1e-6, 1.0, 20.0])
+def test_move_gives_the_moved_belief_and_the_divergence_of_the_change(kind: str, size: float) -> None:
+    before = random_belief(kind, 5, 13)
+    step = scaled(random_step(kind, 5, 14), size)
+    arrays, copies = list(arrays_of(step)), [array.copy() for array in arrays_of(step)]
+    state = pickle.dumps(before.state())
+    after, kl = before.move(step)
+    assert_same(after.state(), before.moved(step).state())
+    assert kl == pytest.approx(after.kl(before), rel=1e-8)
+    assert pickle.dumps(before.state()) == state
+    for array, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
 
 
-@pytest.mark.parametrize(
-    ("gradient", "message"),
-    [
-        (Gradient([1.0], [1.0]), r"gradient.mean: expected shape \(3,\), got shape \(1,\)"),
-        (
-            Gradient([1.0, np.nan, 0.0], [1.0, 1.0, 1.0]),
-            r"gradient.mean: expected finite numbers, got nan at index \(1,\)",
-        ),
-        (Gradient([1.0, 1.0, 0.0], [1.0]), r"gradient.covariance: expected shape"),
-        (Gradient(["a", "b", "c"], [1.0]), "gradient.mean: expected real numbers"),
-    ],
-)
-def test_bad_gradients_are_named(kind: str, gradient: Gradient, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        random_belief(kind, 3, 0).whiten(gradient)
+def test_a_zero_step_changes_nothing(kind: str) -> None:
+    before = random_belief(kind, 5, 15)
+    after, kl = before.move(scaled(random_step(kind, 5, 16), 0.0))
+    assert kl == 0.0
+    np.testing.assert_array_equal(after.mean, before.mean)
+    assert after.kl(before) == pytest.approx(0.0, abs=1e-14)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_step_far_too_large_leaves_a_belief_that_can_be_drawn_from_or_says_that_it_is_not(kind: str) -> None:
+    before = random_belief(kind, 4, 17)
+    for sign in (1.0, -1.0):
+        after, kl = before.move(scaled(random_step(kind, 4, 18), sign * 1e6))
+        assert kl > 0.0  # perhaps infinite
+        deviations = after.standard_deviations()
+        assert (deviations > 0.0).all()
+        if after.is_finite() and np.isfinite(deviations).all():
+            assert np.isfinite(after.candidates(noise_of(3, 4))).all()
+
+
+def test_is_finite_sees_the_mean(kind: str) -> None:
+    belief = random_belief(kind, 3, 19)
+    assert belief.is_finite()
+    for bad in (np.nan, np.inf):
+        assert not belief.moved(_shifted(belief, kind, bad)).is_finite()
+
+
+def _shifted(belief, kind: str, by: float):
+    step = scaled(random_step(kind, belief.dim, 20), 0.0)
+    step.shift[1] = by
+    return step
+
+
+def test_a_file_a_pickle_and_the_state_give_it_back_bit_for_bit(kind: str, tmp_path: Path) -> None:
+    belief = random_belief(kind, 4, 23).moved(random_step(kind, 4, 24))
+    noise = noise_of(5, 4)
+    for again in (
+        type(belief).from_state(belief.state()),
+        through_a_file(belief, tmp_path),
+        pickle.loads(pickle.dumps(belief)),
+    ):
+        assert_same(again.state(), belief.state())
+        np.testing.assert_array_equal(again.candidates(noise), belief.candidates(noise))
+        step = random_step(kind, 4, 25)
+        assert_same(again.moved(step).state(), belief.moved(step).state())
+        assert again.move(step)[1] == belief.move(step)[1]
+
+
+def test_arrays_are_read_only(kind: str, tmp_path: Path) -> None:
+    belief = random_belief(kind, 3, 0)
+    for owner in (belief, belief.moved(random_step(kind, 3, 1)), through_a_file(belief, tmp_path)):
+        arrays = list(arrays_of(owner.state()))
+        assert len(arrays) >= 2
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 7.0
+
+
+def test_a_state_that_does_not_fit_is_refused(kind: str) -> None:
+    state = random_belief(kind, 3, 0).state()
+    for name in state:
+        for wrong in (np.zeros(2), np.array(["a", "b", "c"])):
+            with pytest.raises((InputError, KeyError)):
+                type(random_belief(kind, 3, 0)).from_state({**state, name: wrong})

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cones.radius import Fixed, PathLength, RadiusControl, Signal, SignalRatio
+from cones.radius import EstimateStats, Fixed, PathLength, RadiusControl, SignalRatio
 
 CONTROLS = [Fixed(0.5), PathLength(), PathLength(0.05, gain=0.5, largest=1.0), SignalRatio()]
 
 
-def signal_of(estimate: np.ndarray, popsize: int = 10, scale: float = 1.0, **known: float) -> Signal:
+def stats_of(estimate: np.ndarray, samples: int = 10, scale: float = 1.0, **known: float) -> EstimateStats:
     dim = 100
-    return Signal(
+    return EstimateStats(
         scale * estimate,
         scale * float(np.linalg.norm(estimate)),
-        scale * math.sqrt(dim / popsize),
+        scale * math.sqrt(dim / samples),
         estimate.size,
         dim,
-        popsize,
+        samples,
         **{"travel": 1.0, **known},
     )
 
@@ -33,10 +33,10 @@ def estimates(control: RadiusControl, seed: int, count: int) -> list[np.ndarray]
     return list(rng.standard_normal((count, 1 if isinstance(control, SignalRatio) else 50)))
 
 
-def radii(control: RadiusControl, signals: list[Signal]) -> list[float]:
-    memory, found = control.start(signals[0]), []
-    for signal in signals:
-        radius, memory = control.radius(memory, signal)
+def radii(control: RadiusControl, all_stats: list[EstimateStats]) -> list[float]:
+    state, found = control.start(all_stats[0]), []
+    for stats in all_stats:
+        radius, state = control.radius(state, stats)
         found.append(radius.radius)
     return found
 
@@ -46,22 +46,22 @@ def radii(control: RadiusControl, signals: list[Signal]) -> list[float]:
 @settings(max_examples=20, deadline=None)
 def test_radii_are_finite_and_do_not_depend_on_units(control: RadiusControl, seed: int, scale: float) -> None:
     vectors = estimates(control, seed, 30)
-    plain = radii(control, [signal_of(v) for v in vectors])
+    plain = radii(control, [stats_of(v) for v in vectors])
     assert np.isfinite(plain).all()
-    np.testing.assert_allclose(radii(control, [signal_of(v, scale=scale) for v in vectors]), plain, rtol=1e-9)
+    np.testing.assert_allclose(radii(control, [stats_of(v, scale=scale) for v in vectors]), plain, rtol=1e-9)
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=str)
 def test_a_call_changes_nothing_but_what_it_returns(control: RadiusControl) -> None:
-    first, second = (signal_of(v) for v in estimates(control, 1, 2))
-    _, memory = control.radius(control.start(first), first)
-    before = pickle.dumps((memory, second))
-    one, other = control.radius(memory, second), control.radius(memory, second)
-    assert pickle.dumps((memory, second)) == before
+    first, second = (stats_of(v) for v in estimates(control, 1, 2))
+    _, state = control.radius(control.start(first), first)
+    before = pickle.dumps((state, second))
+    one, other = control.radius(state, second), control.radius(state, second)
+    assert pickle.dumps((state, second)) == before
     assert pickle.dumps(one) == pickle.dumps(other)
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=str)
 def test_no_estimate_is_no_error(control: RadiusControl) -> None:
-    nothing = signal_of(np.zeros_like(estimates(control, 0, 1)[0]), scale=0.0)
+    nothing = stats_of(np.zeros_like(estimates(control, 0, 1)[0]), scale=0.0)
     assert np.isfinite(radii(control, [nothing] * 3)).all()

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from cones import DiagonalGaussian, InputError
-from cones.progress.history import COLUMNS, History, State
+from cones.progress import COLUMNS, History, State
 from cones.progress.stopping import LIMITS, criteria_from, first_met
 
 
 def history_of(**columns: list[float]) -> History:
-    length = len(next(iter(columns.values())))
-    defaults = dict.fromkeys(COLUMNS, [1.0] * length)
-    return History(list(zip(*[{**defaults, **columns}[name] for name in COLUMNS], strict=True)))
+    history = History()
+    for values in zip(*columns.values(), strict=True):
+        history.append({**dict.fromkeys(COLUMNS, 1.0), **dict(zip(columns, values, strict=True))})
+    return history
 
 
 STATE = State(DiagonalGaussian([0.0, 0.0], 1.0), popsize=100, iteration=30, evaluations=900, best_fun=5.0, seconds=2.0)

@@ -39,9 +39,9 @@ def test_runs_are_all_combinations_with_the_first_seeds_first() -> None:
 def test_settings_reach_the_strategy() -> None:
     experiment = experiment_from(GOOD)
     by_label = {run.method.label: session_of(run).strategy for run in experiment.runs()}
-    assert by_label["CoNES"].refinement.radius == 2.0
-    assert by_label["CoNES"].optimizer == cones.Adam(0.05)
-    assert by_label["NES with SGD"].optimizer == cones.SGD(0.5, momentum=0.5)
+    assert by_label["CoNES"].algorithm.step.radius == 2.0
+    assert by_label["CoNES"].algorithm.optimizer == cones.Adam(0.05)
+    assert by_label["NES with SGD"].algorithm.optimizer == cones.SGD(0.5, momentum=0.5)
     assert by_label["CMA"].options["CMA_diagonal"] is True
     assert {c.name for c in by_label["CoNES"].criteria} == {"maxfev"}
 

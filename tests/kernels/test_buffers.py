@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 import cones
-from cones.kernels.buffers import LARGE, LARGEST_SHELF, LINE, MOST_FREE, WORTH_ALIGNING, Shelf, aligned, new_vector
+from cones.kernels.buffers import (
+    LARGE,
+    LARGEST_POOL,
+    LINE,
+    MOST_FREE,
+    WORTH_ALIGNING,
+    BufferPool,
+    aligned,
+    new_vector,
+)
 
-DIM = LARGE // 8 + 5  # vectors of this size come from the shelf
+DIM = LARGE // 8 + 5  # vectors of this size come from the pool
 
 
 def address(array: np.ndarray) -> int:
@@ -23,36 +32,36 @@ def owners(arrays: list[np.ndarray]) -> list[weakref.ref]:
 
 
 def test_memory_is_given_again_when_it_and_its_views_are_gone() -> None:
-    shelf = Shelf()
-    first = shelf.take((4, 3), "float64")
+    pool = BufferPool()
+    first = pool.take((4, 3), "float64")
     place, row = address(first), first[1]
     del first
-    assert address(shelf.take((4, 3), "float64")) != place  # `row` is left
+    assert address(pool.take((4, 3), "float64")) != place  # `row` is left
     del row
-    assert address(shelf.take((4, 3), "float64")) == place
+    assert address(pool.take((4, 3), "float64")) == place
 
 
 def test_memory_of_another_shape_or_type_is_not_given() -> None:
-    shelf = Shelf()
-    place = address(shelf.take((6,), "float64"))
-    assert {address(shelf.take((5,), "float64")), address(shelf.take((6,), "float32"))}.isdisjoint({place})
-    assert address(shelf.take((6,), "float64")) == place
+    pool = BufferPool()
+    place = address(pool.take((6,), "float64"))
+    assert {address(pool.take((5,), "float64")), address(pool.take((6,), "float32"))}.isdisjoint({place})
+    assert address(pool.take((6,), "float64")) == place
 
 
-def test_what_is_held_does_not_fill_the_shelf() -> None:
-    shelf = Shelf()
-    held = [shelf.take((2,), "float64") for _ in range(LARGEST_SHELF + 10)]
+def test_what_is_held_does_not_fill_the_pool() -> None:
+    pool = BufferPool()
+    held = [pool.take((2,), "float64") for _ in range(LARGEST_POOL + 10)]
     assert len({address(vector) for vector in held}) == len(held)
     memory = owners(held)
     del held
-    assert sum(alive() is not None for alive in memory) == LARGEST_SHELF
+    assert sum(alive() is not None for alive in memory) == LARGEST_POOL
 
 
 def test_large_arrays_begin_at_a_cache_line() -> None:
-    shelf = Shelf()
+    pool = BufferPool()
     for number in range(10):
         shape = (3, WORTH_ALIGNING // 8 + number)
-        for array in (aligned(shape, "float64"), aligned(shape, "float32"), shelf.take(shape, "float64")):
+        for array in (aligned(shape, "float64"), aligned(shape, "float32"), pool.take(shape, "float64")):
             assert array.shape == shape
             assert array.flags.c_contiguous
             assert array.flags.writeable
@@ -60,19 +69,19 @@ def test_large_arrays_begin_at_a_cache_line() -> None:
 
 
 def test_a_read_only_vector_can_be_written_when_it_is_given_again() -> None:
-    shelf = Shelf()
-    vector = shelf.take((3,), "float64")
+    pool = BufferPool()
+    vector = pool.take((3,), "float64")
     vector.flags.writeable = False
     place = address(vector)
     del vector
-    again = shelf.take((3,), "float64")
+    again = pool.take((3,), "float64")
     again[:] = 1.0
     assert address(again) == place
 
 
-def test_only_large_vectors_inside_a_block_come_from_the_shelf() -> None:
-    shelf = Shelf()
-    with shelf.in_use():
+def test_only_large_vectors_inside_a_block_come_from_the_pool() -> None:
+    pool = BufferPool()
+    with pool:
         small, large = new_vector(10, "float64"), new_vector(DIM, "float64")
     outside = new_vector(DIM, "float64")
     assert small.base is None
@@ -80,7 +89,7 @@ def test_only_large_vectors_inside_a_block_come_from_the_shelf() -> None:
     del large, outside
     assert kept() is not None
     assert lost() is None
-    assert shelf.take((DIM,), "float64").base is kept()
+    assert pool.take((DIM,), "float64").base is kept()
 
 
 @pytest.mark.parametrize(
@@ -112,11 +121,11 @@ def test_iterations_take_the_memory_of_earlier_ones() -> None:
 
 
 def test_what_was_let_go_does_not_stay_for_good() -> None:
-    shelf = Shelf()
-    held = [shelf.take((2,), "float64") for _ in range(LARGEST_SHELF)]
+    pool = BufferPool()
+    held = [pool.take((2,), "float64") for _ in range(LARGEST_POOL)]
     memory = owners(held)
     del held
-    shelf.take((2,), "float64")
+    pool.take((2,), "float64")
     assert sum(alive() is not None for alive in memory) == MOST_FREE
 
 

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from cones import Adam, InputError
-from cones.beliefs import Spectral
-from cones.steps import Direction
+from cones import Adam, InputError, Step
+from cones.beliefs import DiagonalMatrix, SpectralMatrix
 
 
 def algorithm_1(gradients: list[np.ndarray], rate: float, beta1=0.9, beta2=0.999, epsilon=1e-8) -> list[np.ndarray]:
@@ -21,10 +20,10 @@ def test_is_algorithm_1_in_both_blocks() -> None:
     rng = np.random.default_rng(0)
     means, logs = [list(rng.standard_normal((30, 4)) * 10.0 ** rng.uniform(-9, 3, 4)) for _ in range(2)]
     adam = Adam(0.1, 0.02)
-    memory = adam.start(Direction(means[0], Spectral(logs[0])))
+    state = adam.start(Step(shift=means[0], log_ratio=DiagonalMatrix(logs[0])))
     expected = zip(algorithm_1(means, 0.1), algorithm_1(logs, 0.02), strict=True)
     for mean, log, (mean_change, log_change) in zip(means, logs, expected, strict=True):
-        change, memory = adam.step(memory, Direction(mean, Spectral(log)))
+        change, state = adam.update(state, Step(shift=mean, log_ratio=DiagonalMatrix(log)))
         np.testing.assert_allclose(change.shift, mean_change, rtol=1e-10)
         np.testing.assert_allclose(change.log_ratio.values, log_change, rtol=1e-10)
 
@@ -32,12 +31,12 @@ def test_is_algorithm_1_in_both_blocks() -> None:
 def test_full_covariance_is_scaled_by_the_running_size_of_its_eigenvalues() -> None:
     adam = Adam(0.1)
     basis = np.eye(3)[:, :2]
-    direction = Direction(np.zeros(3), Spectral(np.array([3.0, -4.0]), basis))
-    change, memory = adam.step(adam.start(direction), direction)
+    step = Step(shift=np.zeros(3), log_ratio=SpectralMatrix(np.array([3.0, -4.0]), basis))
+    change, state = adam.update(adam.start(step), step)
     size = np.sqrt((9.0 + 16.0) / 2.0)
     np.testing.assert_allclose(change.log_ratio.values, [-0.3 / size, 0.4 / size], rtol=1e-6)
-    larger = Direction(np.zeros(3), Spectral(np.array([30.0, -40.0]), basis))
-    change, _ = adam.step(memory, larger)
+    larger = Step(shift=np.zeros(3), log_ratio=SpectralMatrix(np.array([30.0, -40.0]), basis))
+    change, _ = adam.update(state, larger)
     running = np.sqrt((0.999 * 0.001 * size**2 + 0.001 * 100 * size**2) / (1 - 0.999**2))
     np.testing.assert_allclose(change.log_ratio.values, np.array([-3.0, 4.0]) / running, rtol=1e-6)
 

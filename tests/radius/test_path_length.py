@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from cones.radius import DirectionPath, PathLength, Signal
+from cones.radius import DirectionPath, EstimateStats, PathLength
 
 
-def signal(estimate: np.ndarray, popsize: int = 10) -> Signal:
+def stats(estimate: np.ndarray, samples: int = 10) -> EstimateStats:
     n = estimate.size
-    return Signal(estimate, float(np.linalg.norm(estimate)), math.sqrt(n / popsize), n, n, popsize)
+    return EstimateStats(estimate, float(np.linalg.norm(estimate)), math.sqrt(n / samples), n, n, samples)
 
 
 def start(dim: int) -> float:
@@ -20,9 +20,9 @@ def start(dim: int) -> float:
 def after(directions: np.ndarray, control: PathLength | None = None) -> tuple[float, float]:
     """Radius and path length after these directions."""
     control = control or PathLength()
-    memory = control.start(signal(directions[0]))
+    state = control.start(stats(directions[0]))
     for direction in directions:
-        radius, memory = control.radius(memory, signal(direction))
+        radius, state = control.radius(state, stats(direction))
     return radius
 
 
@@ -69,7 +69,7 @@ def test_a_change_is_at_most_thirty_per_cent_and_radii_have_a_bound() -> None:
 
 def test_without_a_direction_the_path_is_kept() -> None:
     control = PathLength()
-    _, memory = control.radius(control.start(signal(np.ones(5))), signal(np.ones(5)))
-    radius, kept = control.radius(memory, signal(np.zeros(5)))
+    _, state = control.radius(control.start(stats(np.ones(5))), stats(np.ones(5)))
+    radius, kept = control.radius(state, stats(np.zeros(5)))
     assert radius.radius == 0.0
-    assert kept is memory
+    assert kept is state

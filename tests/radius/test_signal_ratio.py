@@ -6,37 +6,37 @@ import numpy as np
 import pytest
 
 import cones
-from cones.radius import Signal, SignalRatio
+from cones.radius import EstimateStats, SignalRatio
 
 N, DIM = 50, 1000
 NOISE = math.sqrt(DIM / (2 * N))
 
 
-def signal(strength: float, travel: float, **budget: float) -> Signal:
+def stats(strength: float, travel: float, **budget: float) -> EstimateStats:
     trace = strength * NOISE
-    return Signal(np.array([trace]), abs(trace), NOISE, 1, DIM, N, travel, **budget)
+    return EstimateStats(np.array([trace]), abs(trace), NOISE, 1, DIM, N, travel, **budget)
 
 
 def test_the_rule_as_documented() -> None:
     """Against the formula, step by step, with and without a budget."""
     rng = np.random.default_rng(0)
     for budget in (math.inf, 20_000.0):
-        memory, average = 0.0, 0.0
+        state, average = 0.0, 0.0
         for k in range(30):
             strength, travel, spent = float(rng.normal(2.0, 1.0)), float(rng.uniform(0.0, 4.0)), 500 * k
-            radius, memory = SignalRatio().radius(memory, signal(strength, travel, spent=spent, budget=budget))
+            radius, state = SignalRatio().radius(state, stats(strength, travel, spent=spent, budget=budget))
             rate = min(0.6, N * max(1 / DIM, 100 / budget))
             theta = 0.3 if budget == math.inf else max(0.05, 0.7 * (1 - spent / (0.6 * budget)))
             average += max(0.1, rate) * (strength - average)
             change = min(0.3, rate / math.sqrt(N) * max(0.0, abs(average) - theta * travel))
-            assert memory == pytest.approx(average)
+            assert state == pytest.approx(average)
             assert abs(radius.radius) == pytest.approx(change * math.sqrt(DIM))
             assert radius.radius * strength * average >= 0.0  # the average decides which way
 
 
 def test_a_travelling_mean_holds_the_spread() -> None:
-    assert SignalRatio().radius(3.0, signal(3.0, travel=20.0))[0].radius == 0.0
-    assert SignalRatio().radius(3.0, signal(3.0, travel=0.0))[0].radius > 0.0
+    assert SignalRatio().radius(3.0, stats(3.0, travel=20.0))[0].radius == 0.0
+    assert SignalRatio().radius(3.0, stats(3.0, travel=0.0))[0].radius > 0.0
 
 
 @pytest.mark.parametrize("noise", [0.0, 300.0])

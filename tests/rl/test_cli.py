@@ -102,7 +102,7 @@ def test_play_draws_off_screen(tmp_path: Path) -> None:
     [
         (["train", "Nothing-v0"], "'Nothing-v0' is no environment that gymnasium can make"),
         (["train", "CartPole-v1", "--popsize", "0"], "popsize: expected"),
-        (["train", "CartPole-v1", "--method", "cma", "--radius", "1"], "--radius: expected with another method"),
+        (["train", "CartPole-v1", "--method", "cma", "--radius", "1"], "--radius: not a setting of method cma"),
         (["train", "CartPole-v1", "--seed", "-1"], "--seed: expected at least 0, got -1"),
         (["train", "CartPole-v1", "--threads", "0"], "--threads: expected at least 1"),
         (["train", "CartPole-v1", "--timesteps", "-5"], "timesteps: expected at least 1"),

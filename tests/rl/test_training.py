@@ -176,7 +176,7 @@ def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -
         "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05
     }  # fmt: skip
     strategy = Training(run_of("adaptive")).strategy
-    assert strategy.refinement == cones.Balls()
+    assert strategy.algorithm.step == cones.Balls()
     assert strategy.criteria == ()  # the budget of timesteps is the one that counts
     with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):
         rl.train("Hopper-v4", timesteps=100, radius="adaptive", learning_rate=0.1)

@@ -207,8 +207,13 @@ def test_bad_input_is_named(settings: dict[str, object], message: str, tmp_path,
 
 
 def test_settings_of_another_method_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"NES\(\) got an unexpected keyword argument 'radius'"):
+    with pytest.raises(TypeError, match="radius: not a setting of method 'nes'"):
         cones.minimize(sphere, [0.0], method="nes", radius=1.0)
+
+
+def test_a_typo_is_answered_by_what_was_meant() -> None:
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'popsice'.*did you mean popsize\?"):
+        cones.minimize(sphere, [0.0], popsice=10)
 
 
 class TestSciPy:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cones
 from cones import DiagonalGaussian, Gradient, MissingExtraError, StepStatus
-from cones.solvers import cone_program as reference
+from cones.solvers import Mosek
 
 pytest.importorskip("cvxpy")
 
@@ -133,4 +133,4 @@ def test_missing_mosek_or_its_licence_is_an_error_that_says_what_to_do(
     monkeypatch.setenv("MOSEKLM_LICENSE_FILE", str(tmp_path / "none.lic"))
     with pytest.raises(MissingExtraError, match=r"needs a MOSEK licence.*none\.lic.*MOSEKLM_LICENSE_FILE"):
         cones.solve_step(belief, gradient, 1.0, solver="mosek")
-    assert reference.ENGINES["mosek"] == "MOSEK"
+    assert Mosek.engine == "MOSEK"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from helpers import random_belief, random_gradient
@@ -8,12 +11,13 @@ from hypothesis import strategies as st
 
 import cones
 from cones import DiagonalGaussian, FullGaussian, Gradient, InputError, StepStatus
+from cones.beliefs import encode
 
 
 def linear_gain(belief, gradient: Gradient, new) -> float:
     return float(
         np.sum((new.mean - belief.mean) * gradient.mean)
-        + np.sum((new.encode("covariance") - belief.encode("covariance")) * gradient.covariance)
+        + np.sum((encode(new, "covariance") - encode(belief, "covariance")) * gradient.covariance)
     )
 
 
@@ -45,6 +49,26 @@ def test_full_belief_with_diagonal_data_takes_the_diagonal_step() -> None:
     np.testing.assert_allclose(other.belief.mean, one.belief.mean, rtol=1e-9)
     np.testing.assert_allclose(other.belief.covariance, np.diag(one.belief.variance), atol=1e-9)
     assert other.multiplier == pytest.approx(one.multiplier, rel=1e-9)
+
+
+def test_the_step_s_shift_and_ratio_lead_to_its_belief() -> None:
+    for kind in ("diagonal", "full"):
+        belief, gradient = random_belief(kind, 4, 6), random_gradient(kind, 4, 7)
+        step = cones.solve_step(belief, gradient, 0.7)
+        after, kl = belief.move(step)
+        np.testing.assert_allclose(after.mean, belief.mean + step.shift)
+        np.testing.assert_array_equal(after.mean, step.belief.mean)
+        assert after.kl(step.belief) == pytest.approx(0.0, abs=1e-14)
+        assert kl == pytest.approx(0.49, rel=1e-8)
+
+
+def test_a_step_can_be_copied_and_pickled() -> None:
+    step = cones.solve_step(random_belief("diagonal", 4, 6), random_gradient("diagonal", 4, 7), 0.7)
+    for again in (pickle.loads(pickle.dumps(step)), copy.deepcopy(step)):
+        np.testing.assert_array_equal(again.shift, step.shift)
+        np.testing.assert_array_equal(again.belief.mean, step.belief.mean)
+        assert again.status is step.status
+        assert again.gap == step.gap
 
 
 def test_mean_only_has_the_closed_form() -> None:
@@ -132,7 +156,7 @@ def test_bad_gradient_and_solver_are_named() -> None:
         cones.solve_step(belief, ([1.0, 1.0], [1.0, 1.0]), 1.0)
     with pytest.raises(InputError, match="belief: expected a DiagonalGaussian or a FullGaussian, got list"):
         cones.solve_step([0.0, 0.0], Gradient([1.0, 1.0], [1.0, 1.0]), 1.0)
-    with pytest.raises(InputError, match="solver: expected one of 'dual', 'cvxpy'"):
+    with pytest.raises(InputError, match=r"solver: expected .*'clarabel'.*'dual'.* got 'duel'; did you mean dual\?"):
         cones.solve_step(belief, Gradient([1.0, 1.0], [1.0, 1.0]), 1.0, solver="duel")
     with pytest.raises(InputError, match=r"gradient.covariance: expected shape \(2,\), got shape \(2, 2\)"):
         cones.solve_step(belief, Gradient([1.0, 1.0], np.eye(2)), 1.0)

@@ -11,8 +11,9 @@ from helpers import random_belief, random_gradient
 
 import cones
 from cones import InputError
+from cones.estimators import Estimate, NoiseLevel
 from cones.radius import Fixed, SignalRatio
-from cones.steps import Balls, Situation
+from cones.steps import Balls, IterationInfo
 
 
 @pytest.fixture(params=["diagonal", "full"])
@@ -20,30 +21,37 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def refined(kind: str, balls: Balls, seed: int = 0):
+def proposed(kind: str, balls: Balls, seed: int = 0):
     belief, gradient = random_belief(kind, 6, seed), random_gradient(kind, 6, seed + 1)
     frame, again = belief.whiten(gradient), belief.whiten(gradient)
-    return belief, frame, balls.refine(belief, again, Situation(popsize=10))
+    step, _ = balls.propose(None, belief, Estimate(again, NoiseLevel(1.0, 1.0, 1.0), 10), IterationInfo())
+    np.testing.assert_array_equal(again.mean, frame.mean)  # nothing is written over
+    np.testing.assert_array_equal(again.covariance.values, frame.covariance.values)
+    return belief, frame, step
+
+
+def radii(step) -> tuple[float, ...]:
+    return tuple(step.columns[f"{part}_radius"] for part in ("mean", "scale", "shape"))
 
 
 def test_each_part_uses_up_its_ball(kind: str) -> None:
-    belief, frame, direction = refined(kind, Balls(Fixed(0.7), Fixed(0.0), Fixed(0.0)))
-    assert belief.kl_of_move(direction.mean, direction.log_covariance) == pytest.approx(0.49)
+    belief, frame, step = proposed(kind, Balls(Fixed(0.7), Fixed(0.0), Fixed(0.0)))
+    assert belief.move(step)[1] == pytest.approx(0.49)
     np.testing.assert_allclose(
-        belief.to_frame(direction.mean), math.sqrt(2.0) * 0.7 * frame.mean / np.linalg.norm(frame.mean)
+        belief.to_frame(step.shift), math.sqrt(2.0) * 0.7 * frame.mean / np.linalg.norm(frame.mean)
     )
-    belief, frame, direction = refined(kind, Balls(Fixed(0.0), Fixed(0.05), Fixed(0.0)))
-    still = np.zeros(6)
-    assert belief.kl_of_move(still, direction.log_covariance) == pytest.approx(0.05**2, rel=0.05)
-    matrix = direction.log_covariance.dense()
+    belief, frame, step = proposed(kind, Balls(Fixed(0.0), Fixed(0.05), Fixed(0.0)))
+    np.testing.assert_array_equal(step.shift, np.zeros(6))
+    assert belief.move(step)[1] == pytest.approx(0.05**2, rel=0.05)
+    matrix = step.log_ratio.dense()
     np.testing.assert_allclose(matrix, matrix[0, 0] * np.eye(6), atol=1e-12)
     assert np.sign(matrix[0, 0]) == np.sign(frame.covariance.trace())
-    assert direction.radii[:3] == (0.0, 0.05, 0.0)
+    assert radii(step) == (0.0, 0.05, 0.0)
 
 
 def test_the_shape_is_the_solution_of_its_program(kind: str) -> None:
     radius = 0.3
-    _, frame, direction = refined(kind, Balls(Fixed(0.0), Fixed(0.0), Fixed(radius)))
+    _, frame, step = proposed(kind, Balls(Fixed(0.0), Fixed(0.0), Fixed(radius)))
     rest = frame.covariance.dense()
     rest = rest - np.trace(rest) / 6 * np.eye(6)
     if kind == "diagonal":
@@ -58,11 +66,11 @@ def test_the_shape_is_the_solution_of_its_program(kind: str) -> None:
         values, vectors = np.linalg.eigh(ratio.value)
         logs = (vectors * np.log(values)) @ vectors.T
     logs -= np.trace(logs) / 6 * np.eye(6)  # the scale has a ball of its own
-    np.testing.assert_allclose(direction.log_covariance.dense(), logs, atol=1e-4)
-    assert direction.multiplier > 0.0
-    assert 0.0 <= direction.gap < 1e-9
-    np.testing.assert_array_equal(direction.mean, np.zeros(6))
-    assert direction.radii[:3] == (0.0, 0.0, radius)
+    np.testing.assert_allclose(step.log_ratio.dense(), logs, atol=1e-4)
+    assert step.multiplier > 0.0
+    assert 0.0 <= step.gap < 1e-9
+    np.testing.assert_array_equal(step.shift, np.zeros(6))
+    assert radii(step) == (0.0, 0.0, radius)
 
 
 def test_a_zero_gradient_moves_nothing(kind: str) -> None:

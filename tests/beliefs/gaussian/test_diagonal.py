@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from cones import DiagonalGaussian, InputError
-from cones.beliefs import Spectral
+from cones import DiagonalGaussian, InputError, Step
+from cones.beliefs import DiagonalMatrix
 
 
 def test_one_variance_for_all_coordinates() -> None:
@@ -35,7 +35,7 @@ def test_later_changes_of_the_arguments_do_not_reach_the_belief() -> None:
 
 def test_variance_stays_representable() -> None:
     belief = DiagonalGaussian([0.0, 0.0], [1e-200, 1e200])
-    moved = belief.moved(np.zeros(2), Spectral(np.array([-1e4, 1e4])))
+    moved = belief.moved(Step(shift=np.zeros(2), log_ratio=DiagonalMatrix(np.array([-1e4, 1e4]))))
     assert np.isfinite(moved.variance).all()
     assert (moved.variance > 0.0).all()
     assert np.isfinite(moved.to_frame(np.ones(2))).all()

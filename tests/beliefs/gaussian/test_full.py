@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from cones import FullGaussian, InputError
-from cones.beliefs import Spectral
+from cones import FullGaussian, InputError, Step
+from cones.beliefs import SpectralMatrix, decode
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,9 @@ def test_bad_covariance_is_named(covariance: object, message: str) -> None:
 
 def test_bad_parameters_are_named() -> None:
     with pytest.raises(InputError, match=r"parameters: expected shape \(2, 2\), got shape \(2,\)"):
-        FullGaussian.decode([0.0, 0.0], [1.0, 2.0], "cholesky")
+        decode(FullGaussian, [0.0, 0.0], [1.0, 2.0], "cholesky")
     with pytest.raises(InputError, match="parameters: expected those of a precision"):
-        FullGaussian.decode([0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]], "precision")
+        decode(FullGaussian, [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]], "precision")
 
 
 def test_inverse_is_computed_anew_when_it_has_drifted() -> None:
@@ -33,7 +33,7 @@ def test_inverse_is_computed_anew_when_it_has_drifted() -> None:
     drifted = FullGaussian.from_state(state)
     v = rng.standard_normal(6)
     assert np.abs(drifted.to_frame(drifted.from_frame(v)) - v).max() > 1e-7
-    moved = drifted.moved(np.zeros(6), Spectral(np.array([0.1]), np.eye(6)[:, :1]))
+    moved = drifted.moved(Step(shift=np.zeros(6), log_ratio=SpectralMatrix(np.array([0.1]), np.eye(6)[:, :1])))
     np.testing.assert_allclose(moved.to_frame(moved.from_frame(v)), v, atol=1e-11)
 
 
@@ -48,8 +48,7 @@ def test_factor_and_inverse_stay_together_over_many_updates() -> None:
     belief = FullGaussian(np.zeros(dim), np.eye(dim))
     for _ in range(2000):
         basis = np.linalg.qr(rng.standard_normal((dim, 4)))[0]
-        belief = belief.moved(
-            np.zeros(dim), Spectral(0.1 * rng.standard_normal(4), basis, 0.01 * rng.standard_normal())
-        )
+        change = SpectralMatrix(0.1 * rng.standard_normal(4), basis, 0.01 * rng.standard_normal())
+        belief = belief.moved(Step(shift=np.zeros(dim), log_ratio=change))
     v = rng.standard_normal(dim)
     np.testing.assert_allclose(belief.to_frame(belief.from_frame(v)), v, atol=1e-9)

@@ -1,0 +1,265 @@
+"""What every divergence must do: a dual function that falls, and steps that no other step in the ball beats.
+
+The suite runs on one divergence that is defined here, Wasserstein-2 in the frame, as on those of the library: what
+solves the step problem knows of a divergence what its interface says, and no more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from conformance.variants import BELIEFS, SETTINGS, make
+from helpers import covariance_of, random_belief, random_gradient, random_step, scaled
+from scipy.linalg import sqrtm
+
+import cones
+from cones import Gradient, InputError, Step, StepStatus
+from cones.beliefs import FrameGradient, Gaussian
+from cones.component import components
+from cones.divergences import Ball, Divergence, Lagrangian, Point
+from cones.solvers import Dual
+from cones.solvers.root import find_multiplier
+from cones.steps import Convex
+
+
+class WassersteinLagrangian(Lagrangian):
+    """D = |m|^2 + sum (q - 1)^2 with q = sqrt(r), so that at lambda > max(0, max b)
+
+    m = a / (2 lambda),   q = 1 / (1 - b / lambda),   phi = |a|^2 / (4 lambda^2) + sum (b / (lambda - b))^2
+    """
+
+    def __init__(self, gradient: FrameGradient, radius: float, derivatives: bool) -> None:
+        self.gradient, self.radius, self.derivatives = gradient, radius, derivatives
+        self.b = gradient.covariance.spectrum()
+        self.square = float(gradient.mean @ gradient.mean)
+        self.smallest = max(0.0, float(self.b.max()))
+
+    def bracket(self) -> tuple[float, float, float]:
+        low = max(math.sqrt(self.square) / (2 * self.radius) - self.smallest, self.smallest / self.radius, 1e-200)
+        large = 2 * float(np.abs(self.b).max())
+        high = max(large, math.sqrt(self.square / 4 + 4 * float(self.b @ self.b)) / self.radius, low)
+        return math.log(low) - 1e-9, math.log(math.sqrt(low * high)), math.log(high) + 1e-9
+
+    def at(self, u: float) -> Point:
+        excess = math.exp(u)
+        multiplier = self.smallest + excess
+        pole = (self.smallest - self.b) + excess
+        phi = self.square / (4 * multiplier**2) + float(((self.b / pole) ** 2).sum())
+        if not self.derivatives:
+            return Point(u, multiplier, phi, math.nan, math.nan)
+        first = -self.square / (2 * multiplier**3) - 2 * float((self.b**2 / pole**3).sum())
+        second = 1.5 * self.square / multiplier**4 + 6 * float((self.b**2 / pole**4).sum())
+        return Point(u, multiplier, phi, first * excess, second * excess**2 + first * excess)
+
+    def step(self, point: Point) -> Step[Any]:
+        pole = (self.smallest - self.b) + math.exp(point.u)
+        q = point.multiplier / pole
+        return Step(
+            shift=self.gradient.mean / (2 * point.multiplier),
+            log_ratio=self.gradient.covariance.with_spectrum(2 * np.log(q)),
+            kl=point.divergence,
+            multiplier=point.multiplier,
+            objective=self.square / (2 * point.multiplier) + float(self.b @ (q**2 - 1)),
+            gap=point.multiplier * (self.radius**2 - point.divergence),
+        )
+
+
+@dataclass(frozen=True)
+class Wasserstein(Divergence):
+    """The squared Wasserstein-2 distance, measured in the frame of the old belief."""
+
+    name = "wasserstein"
+    derivatives: bool = True
+
+    def lagrangian(self, gradient: FrameGradient, radius: float) -> Lagrangian | None:
+        if not gradient.mean.any() and not gradient.covariance.values.any():
+            return None
+        return WassersteinLagrangian(gradient, radius, self.derivatives)
+
+    def between(self, new: Gaussian, old: Gaussian) -> float:
+        m = old.to_frame(new.mean - old.mean)
+        L = np.column_stack([old.from_frame(e) for e in np.eye(old.dim)])
+        R = np.linalg.solve(L, np.linalg.solve(L, covariance_of(new)).T)
+        root = np.real(sqrtm(0.5 * (R + R.T)))
+        return float(m @ m + np.trace(R) - 2 * np.trace(root) + old.dim)
+
+
+DIVERGENCES = {
+    **{
+        f"{name} {settings}" if settings else name: make("divergence", name, settings)
+        for name in components("divergence")
+        for settings in SETTINGS["divergence"].get(name, [])
+    },
+    "wasserstein of this file": Wasserstein(),
+    "the same, derivatives unknown": Wasserstein(derivatives=False),
+}
+every_divergence = pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=DIVERGENCES)
+every_belief = pytest.mark.parametrize("kind", BELIEFS)
+RADII = [1e-3, 0.3, 1.0, 5.0]
+
+
+def gain(belief: Gaussian, gradient: Gradient, new: Gaussian) -> float:
+    difference = covariance_of(new) - covariance_of(belief)
+    G = np.diag(gradient.covariance) if np.ndim(gradient.covariance) == 1 else np.asarray(gradient.covariance)
+    return float((new.mean - belief.mean) @ np.asarray(gradient.mean) + np.sum(difference * G))
+
+
+@every_divergence
+@every_belief
+@pytest.mark.parametrize("radius", RADII)
+def test_the_dual_function_falls_and_its_bracket_has_the_root(divergence: Divergence, kind: str, radius: float) -> None:
+    for seed in range(5):
+        frame = random_belief(kind, 5, seed).whiten(random_gradient(kind, 5, seed + 50))
+        lagrangian = divergence.lagrangian(frame, radius)
+        low, guess, high = lagrangian.bracket()
+        assert low <= guess <= high
+        values = [lagrangian.at(u).divergence for u in np.linspace(low, high, 60)]
+        assert (np.diff(values) < 0.0).all()
+        assert values[0] >= radius**2 >= values[-1]
+
+
+@every_divergence
+@every_belief
+def test_derivatives_are_those_of_the_dual_function_or_unknown(divergence: Divergence, kind: str) -> None:
+    frame = random_belief(kind, 5, 1).whiten(random_gradient(kind, 5, 51))
+    lagrangian = divergence.lagrangian(frame, 1.0)
+    low, _, high = lagrangian.bracket()
+    for u in np.linspace(low, high + 3.0, 7):
+        h = 1e-4
+        below, here, above = (lagrangian.at(u + step) for step in (-h, 0.0, h))
+        if math.isnan(here.slope):
+            return
+        assert here.slope == pytest.approx((above.divergence - below.divergence) / (2 * h), rel=1e-5)
+        assert here.bend == pytest.approx((above.slope - below.slope) / (2 * h), rel=1e-5)
+
+
+@every_divergence
+@every_belief
+@pytest.mark.parametrize("radius", RADII)
+def test_the_step_lies_on_the_boundary_and_is_what_it_reports(divergence, kind: str, radius: float) -> None:
+    for seed in range(5):
+        belief, gradient = random_belief(kind, 4, seed), random_gradient(kind, 4, seed + 50)
+        step = cones.solve_step(belief, gradient, radius, divergence=divergence)
+        assert step.status is StepStatus.OPTIMAL
+        assert divergence.between(step.belief, belief) == pytest.approx(radius**2, rel=1e-5)
+        assert gain(belief, gradient, step.belief) == pytest.approx(step.objective, rel=1e-6)
+        assert 0.0 <= step.gap <= 1e-8 * step.objective
+        assert step.multiplier > 0.0
+
+
+@every_divergence
+@every_belief
+@pytest.mark.parametrize("radius", [0.3, 2.0])
+def test_no_other_step_in_the_ball_gains_more(divergence: Divergence, kind: str, radius: float) -> None:
+    belief, gradient = random_belief(kind, 3, 0), random_gradient(kind, 3, 1)
+    step = cones.solve_step(belief, gradient, radius, divergence=divergence)
+    gains = []
+    for seed in range(150):
+        other = random_step(kind, 3, 100 + seed)
+        low, high = 0.0, 20.0  # the largest multiple of this step that is in the ball
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            inside = divergence.between(belief.moved(scaled(other, middle)), belief) <= radius**2
+            low, high = (middle, high) if inside else (low, middle)
+        gains.append(gain(belief, gradient, belief.moved(scaled(other, low))))
+    assert max(gains) <= step.objective * (1.0 + 1e-9)
+    assert max(gains) > 0.2 * step.objective  # they were no straw men
+    # Nor do small changes of the step itself, brought back into the ball.
+    for seed in range(50):
+        nudge = scaled(random_step(kind, 3, 500 + seed), 1e-3 * radius)
+        moved = step.belief.moved(nudge)
+        excess = divergence.between(moved, belief) / radius**2
+        assert gain(belief, gradient, moved) <= step.objective * max(1.0, excess) * (1.0 + 1e-3 * radius)
+
+
+@every_divergence
+@every_belief
+def test_the_scale_of_the_gradient_does_not_matter(divergence: Divergence, kind: str) -> None:
+    belief, gradient = random_belief(kind, 4, 2), random_gradient(kind, 4, 3)
+    one = cones.solve_step(belief, gradient, 0.7, divergence=divergence)
+    for factor in (1e-100, 1e100):
+        large = Gradient(factor * np.asarray(gradient.mean), factor * np.asarray(gradient.covariance))
+        other = cones.solve_step(belief, large, 0.7, divergence=divergence)
+        assert other.belief.kl(one.belief) == pytest.approx(0.0, abs=1e-10)
+        assert other.multiplier == pytest.approx(factor * one.multiplier, rel=1e-8)
+
+
+@every_divergence
+@every_belief
+def test_a_divergence_is_zero_from_itself_and_grows_with_the_distance(divergence: Divergence, kind: str) -> None:
+    belief, step = random_belief(kind, 4, 4), random_step(kind, 4, 5)
+    assert divergence.between(belief, belief) == pytest.approx(0.0, abs=1e-7)
+    distances = [divergence.between(belief.moved(scaled(step, size)), belief) for size in (0.1, 0.2, 0.5, 1.0)]
+    assert (np.diff([0.0, *distances]) > 0.0).all()
+
+
+@every_divergence
+def test_the_root_is_found_in_few_iterations(divergence: Divergence) -> None:
+    for seed in range(10):
+        frame = random_belief("diagonal", 30, seed).whiten(random_gradient("diagonal", 30, seed + 50))
+        for radius in RADII:
+            lagrangian = divergence.lagrangian(frame, radius)
+            point, iterations, converged = find_multiplier(lagrangian, radius)
+            assert converged
+            assert point.divergence == pytest.approx(radius**2, rel=1e-10)
+            assert point.divergence <= radius**2
+            assert iterations <= (15 if not math.isnan(point.slope) else 80)
+
+
+@every_divergence
+def test_a_run_with_its_ball_descends(divergence: Divergence) -> None:
+    result = cones.minimize(
+        lambda X: ((X - 1.0) ** 2).sum(axis=1),
+        np.zeros(8),
+        step=Convex(0.4, divergence=divergence),
+        vectorized=True,
+        rng=0,
+        maxiter=150,
+    )
+    assert result.history["mean_loss"][-1] < 0.01 * result.history["mean_loss"][0]
+    assert (result.history["step_status"] == StepStatus.OPTIMAL.code).all()
+
+
+def test_kl_of_the_interface_is_that_of_the_belief() -> None:
+    p, q = random_belief("full", 4, 0), random_belief("full", 4, 1)
+    assert make("divergence", "kl", {}).between(p, q) == p.kl(q)
+
+
+@pytest.mark.parametrize("radius", [0.3, 2.0])
+def test_wasserstein_by_the_root_finder_is_wasserstein_by_a_cone_program(radius: float) -> None:
+    cp = pytest.importorskip("cvxpy")
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(5), rng.standard_normal(5)
+    m, r = cp.Variable(5), cp.Variable(5)
+    distance = cp.sum_squares(m) + cp.sum(r) - 2 * cp.sum(cp.sqrt(r)) + 5
+    problem = cp.Problem(cp.Maximize(a @ m + b @ (r - 1)), [distance <= radius**2])
+    problem.solve(solver="CLARABEL")
+    step = cones.solve_step(cones.DiagonalGaussian(np.zeros(5), 1.0), Gradient(a, b), radius, divergence=Wasserstein())
+    assert step.objective == pytest.approx(problem.value, rel=1e-6)
+    np.testing.assert_allclose(step.belief.mean, m.value, atol=1e-3)
+    np.testing.assert_allclose(step.belief.variance, r.value, atol=1e-2)
+
+
+def test_cone_programs_refuse_a_ball_that_is_not_theirs() -> None:
+    pytest.importorskip("cvxpy")
+    belief, gradient = random_belief("diagonal", 3, 0), random_gradient("diagonal", 3, 1)
+    with pytest.raises(InputError, match="solver: 'clarabel' is for balls of KL, got Wasserstein"):
+        cones.solve_step(belief, gradient, 1.0, solver="clarabel", divergence=Wasserstein())
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf, 1e200, "wide"])
+def test_a_ball_needs_a_radius(radius: object) -> None:
+    with pytest.raises(InputError, match="radius: expected a"):
+        Ball(Wasserstein(), radius)
+
+
+def test_the_dual_gives_a_zero_step_for_a_zero_gradient_in_any_ball() -> None:
+    zero = random_belief("diagonal", 3, 0).whiten(Gradient(np.zeros(3), np.zeros(3)))
+    for divergence in DIVERGENCES.values():
+        step = Dual().solve(zero, Ball(divergence, 1.0))
+        assert step.status is StepStatus.ZERO_GRADIENT
+        assert not step.shift.any()

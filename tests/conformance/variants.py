@@ -1,0 +1,129 @@
+"""Every component of the registry, with settings to make it from.
+
+Each table has one entry per name; `test_components.py` fails where the registry has a name that a table lacks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cones import Step, storage
+from cones.component import Component, components
+from cones.errors import MissingExtraError
+
+# The settings to test a component with: by kind and name, one or several sets.
+SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
+    "design": {"independent": [{}], "antithetic": [{}], "auto": [{}]},
+    "estimator": {"score_function": [{}], "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}]},
+    "step": {
+        "plain": [{}],
+        "natural": [{}],
+        "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
+        "balls": [{}],
+    },
+    "divergence": {"kl": [{}]},
+    "solver": {"dual": [{}], "cvxpy": [{}], "clarabel": [{}], "scs": [{}], "mosek": [{}]},
+    "radius": {
+        "fixed": [{"value": 0.5}],
+        "path_length": [{}, {"start_radius": 0.05, "gain": 0.5, "largest": 1.0}],
+        "signal_ratio": [{}],
+    },
+    "optimizer": {
+        "adam": [{}, {"learning_rate": 0.2, "variance_learning_rate": 0.05, "beta1": 0.8}],
+        "sgd": [{}, {"learning_rate": 0.3, "variance_learning_rate": 0.1, "momentum": 0.9}],
+        "direct": [{}],
+    },
+    "criterion": {
+        "ftarget": [{"limit": -1.5}],
+        "xtol": [{"limit": 1e-3}],
+        "ftol": [{"limit": 0.1}],
+        "maxfev": [{"limit": 1000}],
+        "maxiter": [{"limit": 31}],
+        "maxtime": [{"limit": 2.5}],
+        "stagnation": [{"limit": 10}],
+    },
+}
+# Beliefs are made from a mean and deviations, not from settings; `helpers.random_belief` makes others.
+BELIEFS = ("diagonal", "full")
+
+INTERFACES: dict[str, type[Component]] = {
+    interface.kind: interface for interface in Component.__subclasses__() if interface.__module__.startswith("cones.")
+}
+
+
+def variants(kind: str) -> Any:
+    """A parameter of a test: every component of a kind, with every set of settings."""
+    made = [
+        pytest.param(name, settings, id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
+        for name in components(kind)
+        for settings in SETTINGS[kind].get(name, [])
+    ]
+    return pytest.mark.parametrize(("name", "settings"), made)
+
+
+def make(kind: str, name: str, settings: dict[str, Any]) -> Any:
+    """The component; the test is skipped if a package or a licence that it needs is missing."""
+    try:
+        return components(kind)[name](**settings)
+    except MissingExtraError as error:
+        pytest.skip(str(error))
+
+
+def through_a_file(value: Any, folder: Any) -> Any:
+    """What a file of the value gives back."""
+    path = folder / "value.npz"
+    storage.write(path, "test", 1, {"value": value})
+    return storage.read(path, "test", 1, ["value"])["value"]
+
+
+def parts_of(value: Any) -> dict[Any, Any] | None:
+    """What a value consists of, by name; None if it has no parts."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*getattr(value, "__dict__", ()), *slots] if not isinstance(value, (type, np.ndarray, Enum)) else []
+    return {name: getattr(value, name) for name in names} or None
+
+
+def arrays_of(value: Any) -> Iterator[np.ndarray]:
+    """All arrays inside a value."""
+    if isinstance(value, np.ndarray):
+        yield value
+        return
+    for part in (parts_of(value) or {}).values():
+        yield from arrays_of(part)
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Equal to the last bit, arrays and all."""
+    assert type(one) is type(other)
+    parts, others = parts_of(one), parts_of(other)
+    if isinstance(one, np.ndarray):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    elif parts is not None or others is not None:
+        assert list(parts or ()) == list(others or ())
+        for name, part in (parts or {}).items():
+            assert_same(part, (others or {})[name])
+    elif isinstance(one, float) and math.isnan(one):
+        assert math.isnan(other)
+    else:
+        assert one == other
+
+
+def assert_same_step(one: Step, other: Step) -> None:
+    assert_same(one.shift, other.shift)
+    assert_same(one.log_ratio, other.log_ratio)
+    assert one.status is other.status
+    assert_same(dict(one.columns), dict(other.columns))
