@@ -11,6 +11,7 @@ import numpy as np
 from drawing import CONES, GREEN, Ground, legend, main, panels
 
 import cones
+from cones.beliefs import encode
 
 RADII = np.logspace(-3.0, 2.0, 26)
 DIM, SEEDS = 5, 20
@@ -38,7 +39,7 @@ def angle(belief: Any, gradient: cones.Gradient, radius: float) -> float:
     """In radians. From the chord of the unit vectors, which is exact where a cosine would round to 1."""
     natural = belief.natural_gradient(gradient)
     new = cones.solve_step(belief, gradient, radius).belief
-    change = in_the_frame(belief, new.mean - belief.mean, new.encode("covariance") - belief.encode("covariance"))
+    change = in_the_frame(belief, new.mean - belief.mean, encode(new, "covariance") - encode(belief, "covariance"))
     along = in_the_frame(belief, natural.mean, natural.covariance)
     chord = np.linalg.norm(change / np.linalg.norm(change) - along / np.linalg.norm(along))
     return float(2.0 * np.arcsin(0.5 * chord))

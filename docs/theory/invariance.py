@@ -11,7 +11,7 @@ import numpy as np
 from drawing import CONES, CYAN, ES, GREEN, Ground, legend, main, panels
 
 import cones
-from cones.beliefs import ENCODINGS
+from cones.beliefs import ENCODINGS, decode, encode, gradient_from_encoding, gradient_to_encoding
 
 BELIEF = cones.FullGaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 0.5]])
 GRADIENT = cones.Gradient([0.6, 0.5], [[0.25, 0.2], [0.2, -0.3]])
@@ -21,9 +21,9 @@ COLOURS = dict(zip(ENCODINGS, (ES, CONES, GREEN, CYAN), strict=True))
 
 def by_cones(encoding: str) -> Any:
     """Hold belief and gradient in an encoding, come back by the chain rule, solve."""
-    held = BELIEF.gradient_to_encoding(GRADIENT, encoding)
-    start = cones.FullGaussian.decode(BELIEF.mean, BELIEF.encode(encoding), encoding)
-    return cones.solve_step(start, start.gradient_from_encoding(held, encoding), RADIUS).belief
+    held = gradient_to_encoding(BELIEF, GRADIENT, encoding)
+    start = decode(cones.FullGaussian, BELIEF.mean, encode(BELIEF, encoding), encoding)
+    return cones.solve_step(start, gradient_from_encoding(start, held, encoding), RADIUS).belief
 
 
 def by_natural_gradient(encoding: str, rate: float | None = None) -> Any:
@@ -36,12 +36,12 @@ def by_natural_gradient(encoding: str, rate: float | None = None) -> Any:
     length = np.sum(natural.mean * GRADIENT.mean) + np.sum(natural.covariance * GRADIENT.covariance)
     rate = RADIUS * np.sqrt(2.0 / length) if rate is None else rate
     ahead, behind = (
-        cones.FullGaussian(BELIEF.mean, BELIEF.covariance + h * natural.covariance).encode(encoding)
+        encode(cones.FullGaussian(BELIEF.mean, BELIEF.covariance + h * natural.covariance), encoding)
         for h in (1e-5, -1e-5)
     )
     velocity = (ahead - behind) / 2e-5
     mean = BELIEF.mean + rate * natural.mean
-    return cones.FullGaussian.decode(mean, BELIEF.encode(encoding) + rate * velocity, encoding)
+    return decode(cones.FullGaussian, mean, encode(BELIEF, encoding) + rate * velocity, encoding)
 
 
 def outline(belief: Any) -> Any:
