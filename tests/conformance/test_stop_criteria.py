@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from conformance.variants import through_a_file
 
 from cones import DiagonalGaussian, InputError
+from cones.component import components
 from cones.progress import COLUMNS, History, State
 from cones.progress.stopping import LIMITS, criteria_from, first_met
 
@@ -59,8 +62,16 @@ def alone(name: str, limit: float):
     return tuple(c for c in criteria_from(2, 100, limits) if c.name == name)
 
 
-def test_every_limit_has_a_case() -> None:
-    assert {case[0] for case in CASES} == set(LIMITS)
+def test_every_criterion_has_a_case_and_a_limit() -> None:
+    assert {case[0] for case in CASES} == set(LIMITS) == set(components("criterion"))
+
+
+@pytest.mark.parametrize(("name", "limit"), [case[:2] for case in CASES])
+def test_a_criterion_survives_a_file(name: str, limit: float, tmp_path: Path) -> None:
+    (criterion,) = alone(name, limit)
+    again = through_a_file(criterion, tmp_path)
+    assert again == criterion
+    assert again.reason() == criterion.reason()
 
 
 @pytest.mark.parametrize(("name", "limit", "before", "after", "success"), CASES, ids=[case[0] for case in CASES])
