@@ -67,6 +67,7 @@ class Algorithm(Storable):
         # 6
         step, rule = self.step.propose(state.step, belief, estimate, info)
         columns = {"multiplier": step.multiplier, "gap": step.gap, **step.columns, **estimate.diagnostics}
+        del estimate  # its arrays are large
         if not step.status.ok:
             return Outcome(belief, AlgorithmState(design, estimator, rule, state.optimizer), columns, step.status)
         # 7

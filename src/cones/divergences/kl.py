@@ -97,10 +97,12 @@ class KLLagrangian(Lagrangian):
         else:
             extra = point.extra
         gain, log1m = extra
-        if log1m is None:
-            log1m = elementwise(lambda b2: self._growth(b2, math.exp(point.u))[1], self.b2)
         dtype = self.matrix.values.dtype
-        log_ratio = elementwise(lambda logs: np.negative(logs).astype(dtype, copy=False), log1m)
+        if log1m is None:
+            excess = math.exp(point.u)
+            log_ratio = elementwise(lambda b2: -self._growth(b2, excess)[1].astype(dtype, copy=False), self.b2)
+        else:
+            log_ratio = np.negative(log1m).astype(dtype, copy=False)
         return Step(
             shift=elementwise(lambda a: a / self.scale / point.multiplier, self.a),
             log_ratio=self.matrix.with_spectrum(log_ratio),

@@ -108,10 +108,10 @@ class Balls(StepRule):
         rest = matrix.map(lambda values: values - trace / n)
         length, freedom = rest.norm(), belief.covariance_freedom
         shape, of_shape = _next(self.shape, state.shape, stats(rest.entries(), length, noise.shape, freedom))
-        step = _shape_step(rest, shape.radius, n)
+        step = _shape_step(rest, shape.radius, n, growth)
+        del rest  # large
         return step._replace(
             shift=belief.from_frame(elementwise(lambda part: part * factor, a)),
-            log_ratio=step.log_ratio.map(lambda logs: logs + growth),
             columns={
                 "mean_radius": mean.radius,
                 "scale_radius": abs(scale.radius),
@@ -125,17 +125,15 @@ def _next(control: RadiusControl[Any], state: Any, stats: EstimateStats) -> tupl
     return control.radius(control.start(stats) if state is None else state, stats)
 
 
-def _shape_step(matrix: FrameMatrix, radius: float, n: int) -> Step[Any]:
-    """The step of the shape's ball in n dimensions, centred, as the scale has a ball of its own."""
+def _shape_step(matrix: FrameMatrix, radius: float, n: int, growth: float) -> Step[Any]:
+    """The step of the shape's ball in n dimensions, centred, as the scale has a ball of its own: it adds `growth`."""
     gradient = FrameGradient(NO_MEAN, matrix)
-    if radius == 0.0:
-        return unmoved(gradient, StepStatus.OPTIMAL)
-    step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, radius))
+    step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, radius)) if radius else unmoved(gradient, StepStatus.OPTIMAL)
     if step.status is StepStatus.ZERO_GRADIENT:  # of the shape alone
-        return step._replace(status=StepStatus.OPTIMAL)
+        step = step._replace(status=StepStatus.OPTIMAL)
     centre = step.log_ratio.trace() / n
-    return step._replace(log_ratio=step.log_ratio.map(lambda logs: _clipped(logs - centre)))
 
+    def centred(logs: Vector) -> Vector:
+        return np.asarray(np.minimum(np.maximum(logs - centre, -LARGEST_LOG), LARGEST_LOG) + growth)
 
-def _clipped(logs: Vector) -> Vector:
-    return np.asarray(np.minimum(np.maximum(logs, -LARGEST_LOG), LARGEST_LOG))
+    return step._replace(log_ratio=step.log_ratio.map(centred))
