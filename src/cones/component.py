@@ -117,10 +117,10 @@ def component_from(kind: str, value: Any, interface: type[T], **defaults: Any) -
         settings = dict(_assignment(kind, text) for text in assignments)
     made = found(kind, value) if isinstance(value, str) else value
     if not (inspect.isclass(made) and issubclass(made, interface)):
-        names = ", ".join(map(repr, components(kind)))
+        names, hint = ", ".join(map(repr, components(kind))), suggestion(value, components(kind))
         raise InputError(
-            f"{kind}: expected {names}, 'module:Class' or a {interface.__name__}, got {value!r:.80}"
-            f"{suggestion(value, components(kind))}"
+            f"{kind}: expected one of {names}, 'module:Class' or an object of class {interface.__name__}, "
+            f"got {value!r:.80}{hint}"
         )
     known = settings_of(made) if dataclasses.is_dataclass(made) else {}
     for name in settings:

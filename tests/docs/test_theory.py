@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 
 import cones
-from cones.beliefs import ENCODINGS
+from cones.beliefs import ENCODINGS, decode, encode
 
 PICTURES = ("step_length", "kl_ball", "angle", "invariance", "cone_time", "what_it_does")
 
@@ -117,9 +117,10 @@ def test_invariance_start_from_one_tangent_vector_that_is_the_natural_gradient()
     shown = picture("invariance")
     for encoding in ("log-variance", "precision"):
         step = shown.by_natural_gradient(encoding, rate=1e-4)
-        velocity = (step.encode(encoding) - shown.BELIEF.encode(encoding)) / 1e-4
+        velocity = (encode(step, encoding) - encode(shown.BELIEF, encoding)) / 1e-4
         held = shown.BELIEF.gradient_to_encoding(shown.GRADIENT, encoding)
-        ahead = cones.FullGaussian.decode(shown.BELIEF.mean, shown.BELIEF.encode(encoding) + 1e-4 * velocity, encoding)
+        parameters = encode(shown.BELIEF, encoding) + 1e-4 * velocity
+        ahead = decode(cones.FullGaussian, shown.BELIEF.mean, parameters, encoding)
         # <F v, v> = <dl/dp, v> for v = F^-1 dl/dp, and KL = <F v, v> h^2 / 2.
         assert 2.0 * ahead.kl(shown.BELIEF) / 1e-8 == pytest.approx(np.sum(held.covariance * velocity), rel=1e-3)
 

@@ -122,6 +122,7 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
             report,
             # If the parent was killed, nobody would ever stop this run.
             lambda session: stop.is_set() or (parent is not None and not parent.is_alive()) or pause(session),
+            run.method.own_components(),  # the experiment file has named them
         )
         messages.put((name, "finished" if finished else "stopped" if stop.is_set() else "paused"))
     except Exception as error:

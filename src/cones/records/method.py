@@ -10,25 +10,25 @@ from typing import Any
 
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
-from cones.methods import METHODS
-from cones.optimizers import SGD, Adam, Direct
+from cones.methods import METHODS, settings_of_method
+from cones.progress.stopping import LIMITS
 from cones.records.keys import Keys
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["LABELS", "RATES", "SETTINGS", "MethodSpec", "file_name", "method_from", "seeds_from"]
+__all__ = ["LABELS", "RATES", "MethodSpec", "file_name", "method_from", "seeds_from"]
 
 LABELS = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA", "sepcma": "SepCMA"}
+# The optimizer and its settings, which stand beside the method's.
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
-OF_ALL = ("popsize", "xtol", "ftol", "stagnation", "ftarget", "maxtime")
-OF_PIPELINE = ("belief", "antithetic", "dtype", "noise_table", "chunked", "shaping", "restarts", *RATES)
-SETTINGS = {
-    "es": (*OF_ALL, *OF_PIPELINE),
-    "nes": (*OF_ALL, *OF_PIPELINE),
-    "cones": (*OF_ALL, *OF_PIPELINE, "radius", "solver"),
-    "cma": (*OF_ALL, "diagonal", "options"),
-    "sepcma": OF_ALL,
-}
+# What an experiment gives in other ways: start, seeds and budget.
+ELSEWHERE = ("bounds", "rng", "maxfev", "maxiter")
+
+
+def settings_in_file(method: str) -> tuple[str, ...]:
+    """The settings of a method that an experiment file may give."""
+    names = [name for name in (*settings_of_method(method), *LIMITS) if name not in ELSEWHERE]
+    return tuple(dict.fromkeys([*names, *(RATES if "optimizer" in names else ())]))
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,20 @@ class MethodSpec:
     def from_specification(data: Mapping[str, Any]) -> MethodSpec:
         return MethodSpec(**{**data, "seeds": tuple(data["seeds"])})
 
+    def own_components(self) -> list[str]:
+        """The components of the user's own that the settings name."""
+        return [word for value in self.settings.values() for word in _words(value) if ":" in word]
+
     def strategy(
         self, start: Vector, sigma: float, seed: int, all_settings: Mapping[str, Any] | None = None, **limits: Any
     ) -> Strategy:
         """The strategy with the method's settings, or with `all_settings` instead of them."""
         chosen = self.settings if all_settings is None else all_settings
         settings = {name: value for name, value in chosen.items() if name not in RATES}
-        rates = {name: value for name, value in chosen.items() if name in RATES}
-        if rates:
-            kind = check_one_of("optimizer", rates.pop("optimizer", "adam"), ("adam", "sgd", "direct"))
-            if kind != "sgd" and "momentum" in rates:
-                raise InputError('momentum: expected with optimizer = "sgd" only')
-            if kind == "direct" and rates:
-                raise InputError('optimizer: "direct" has no learning rates')
-            settings["optimizer"] = {"adam": Adam, "sgd": SGD, "direct": Direct}[kind](**rates)
+        rates = {name: value for name, value in chosen.items() if name in RATES[1:]}
+        if rates or "optimizer" in chosen:
+            optimizer = chosen.get("optimizer", "adam")
+            settings["optimizer"] = {**(optimizer if isinstance(optimizer, dict) else {"name": optimizer}), **rates}
         # A run spends its budget; tolerances end it only where the experiment sets them, or restarts need them.
         if "restarts" not in settings:
             settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
@@ -71,7 +71,7 @@ def method_from(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | No
     known = tuple(table) if isinstance(table, Mapping) else ()
     name = check_one_of(f"{place}method", Keys(table, place, known).need("method"), tuple(METHODS))
     budget = () if maxfev is None else ("maxfev",)
-    keys = Keys(table, place, ("method", "label", "seeds", *budget, "note", *SETTINGS[name]))
+    keys = Keys(table, place, ("method", "label", "seeds", *budget, "note", *settings_in_file(name)))
     for key, value in table.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{place}{key}: expected a finite number, got {value}; leave the key out to switch it off")
@@ -80,9 +80,16 @@ def method_from(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | No
         method=name,
         seeds=seeds_from(f"{place}seeds", keys.get("seeds", list(seeds))),
         maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
-        settings={key: table[key] for key in SETTINGS[name] if key in table},
+        settings={key: table[key] for key in settings_in_file(name) if key in table},
         note=str(keys.get("note", "")),
     )
+
+
+def _words(value: Any) -> list[str]:
+    """The names in a setting, however it is written."""
+    if isinstance(value, Mapping):
+        return [word for part in value.values() for word in _words(part)]
+    return [part.rpartition("=")[2] for part in value.split(",")] if isinstance(value, str) else []
 
 
 def seeds_from(name: str, value: Any) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -110,30 +110,32 @@ def execute(
     folder: Folder,
     report: Callable[[SomeSession], None] = lambda session: None,
     paused: Callable[[SomeSession], bool] = lambda session: False,
+    allow: Iterable[Any] = (),
 ) -> bool:
     """Execute a run from its checkpoint, or from its start, to its end or until it is paused.
 
     Args:
         make: the session of a run, from its start or from what a checkpoint has kept.
         report: called after every iteration, and once more at the end.
+        allow: components of the user's own that the checkpoint may name; see `cones.load`.
 
     Returns:
         Whether the run is finished. After KeyboardInterrupt, which goes on to the caller, everything up to
         the last complete iteration is kept.
     """
-    session = make(run, read_checkpoint(folder.checkpoint_path(run)))
+    session = make(run, read_checkpoint(folder.checkpoint_path(run), allow))
     session.report = report
     iterate(session.strategy, session.evaluator, [session, _Keeper(run, folder, session, paused)])
     report(session)
     return session.reason() is not None
 
 
-def read_checkpoint(path: Path) -> Kept | None:
+def read_checkpoint(path: Path, allow: Iterable[Any] = ()) -> Kept | None:
     """What a run goes on from, or None if it has not begun."""
     if not path.exists():
         return None
     try:
-        strategy, extra = checkpoints.read(path)
+        strategy, extra = checkpoints.read(path, allow)
         strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
         return strategy, extra
     except CheckpointError as error:
