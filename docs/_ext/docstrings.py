@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import re
-from typing import Any, is_typeddict
+from dataclasses import is_dataclass
+from typing import Any, get_type_hints, is_typeddict
+
+from cones.component import Component, settings_of
 
 SECTION = re.compile(r"^(Args|Arguments|Attributes|Example|Examples|Returns|Raises|Reference):")
 
 BARS = re.compile(r"\|(?=[^`]*(?:`[^`]*`[^`]*)*$)")  # outside of `code`, where they would name a substitution
 
 
+def declared_settings(obj: Any) -> dict[str, str]:
+    """The settings that a component or a table of keyword arguments declares, with their sentences."""
+    if is_typeddict(obj):
+        hints = get_type_hints(obj, include_extras=True)
+        return {name: str(hint.__metadata__[0]) for name, hint in hints.items()}
+    return settings_of(obj) if isinstance(obj, type) and issubclass(obj, Component) and is_dataclass(obj) else {}
+
+
 def literal_blocks(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Before the first section, what is indented, and what is a table with bars, stays as it is typed."""
-    if is_typeddict(obj):  # one key per line after the summary: what napoleon knows as arguments
-        lines[2:] = ["Args:", *(f"    {line}" for line in lines[2:])]
+    declared = declared_settings(obj)
+    if declared and not any(line.startswith("Args:") for line in lines):
+        at = next((place for place, line in enumerate(lines) if SECTION.match(line)), len(lines))
+        lines[at:at] = ["", "Args:", *(f"    {name}: {sentence}" for name, sentence in declared.items()), ""]
     out: list[str] = []
     inside = False
     for place, line in enumerate(lines):

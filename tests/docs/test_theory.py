@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 
 import cones
-from cones.beliefs import ENCODINGS, decode, encode
+from cones.beliefs import ENCODINGS, decode, encode, gradient_to_encoding
 
 PICTURES = ("step_length", "kl_ball", "angle", "invariance", "cone_time", "what_it_does")
 
@@ -118,7 +118,7 @@ def test_invariance_start_from_one_tangent_vector_that_is_the_natural_gradient()
     for encoding in ("log-variance", "precision"):
         step = shown.by_natural_gradient(encoding, rate=1e-4)
         velocity = (encode(step, encoding) - encode(shown.BELIEF, encoding)) / 1e-4
-        held = shown.BELIEF.gradient_to_encoding(shown.GRADIENT, encoding)
+        held = gradient_to_encoding(shown.BELIEF, shown.GRADIENT, encoding)
         parameters = encode(shown.BELIEF, encoding) + 1e-4 * velocity
         ahead = decode(cones.FullGaussian, shown.BELIEF.mean, parameters, encoding)
         # <F v, v> = <dl/dp, v> for v = F^-1 dl/dp, and KL = <F v, v> h^2 / 2.
