@@ -6,7 +6,9 @@ gradients, the fewest that explain `share` of their variance. With r directions 
     z ~ N(0, p I + q U U^T),   p = alpha / n,   q = (1 - alpha) / r,   scaled to the length of isotropic noise
     alpha <- |g - U U^T g| / |U U^T g|, at most 1
 
-so that alpha = 1 is isotropic noise again. g is the score-function estimate. It is biased towards U, as in Guided ES.
+so that alpha = 1 is isotropic noise again. g is the score-function estimate. It is biased towards U, as in Guided ES. U
+is the one that the next candidates are drawn from, with g in its archive: against an earlier U an estimate from few
+candidates is mostly noise, alpha stays 1, and nothing is gained.
 
 Reference: Choromanski et al., From Complexity to Simplicity: Adaptive ES-Active Subspaces for Blackbox Optimization,
 NeurIPS 2019.
@@ -46,8 +48,9 @@ class ActiveSubspace(Storable):
 
 @dataclass(frozen=True)
 class AseboState(Storable):
-    """Past gradients, the latest last, shape (k, n); and the subspace to draw from, if there is one."""
+    """Iterations so far; past gradients, the latest last, shape (k, n); the subspace to draw from, if there is one."""
 
+    count: int
     gradients: Matrix
     subspace: ActiveSubspace | None = None
 
@@ -75,17 +78,17 @@ class Asebo(Estimator):
     def estimate(self, state: AseboState | None, sample: Sample) -> tuple[Estimate, AseboState]:
         estimate = score_function(sample)
         gradient: Vector = estimate.gradient.mean
-        past = np.empty((0, gradient.size), gradient.dtype) if state is None else state.gradients
-        gradients = np.vstack([past, gradient])[-self.archive :]
-        subspace = None if state is None else state.subspace
-        alpha = 1.0 if subspace is None else _alpha(gradient, subspace.basis)
-        if len(gradients) >= min(self.warm_up, self.archive):
-            subspace = ActiveSubspace(_leading(gradients, self.share), alpha)
-        rank = 0 if subspace is None else subspace.basis.shape[1]
-        diagnostics = {"subspace_rank": float(rank), "subspace_alpha": alpha}
-        return Estimate(estimate.gradient, estimate.noise, estimate.effective_samples, diagnostics), AseboState(
-            gradients, subspace
-        )
+        count, past = (0, gradient[:0].reshape(0, gradient.size)) if state is None else (state.count, state.gradients)
+        gradients, count = np.vstack([past, gradient])[-self.archive :], count + 1
+        subspace = None
+        if count >= self.warm_up:
+            basis = _leading(gradients, self.share)
+            subspace = ActiveSubspace(basis, _alpha(gradient, basis))
+        diagnostics = {
+            "subspace_rank": 0.0 if subspace is None else float(subspace.basis.shape[1]),
+            "subspace_alpha": 1.0 if subspace is None else subspace.alpha,
+        }
+        return estimate._replace(diagnostics=diagnostics), AseboState(count, gradients, subspace)
 
 
 def _alpha(gradient: Vector, basis: Matrix) -> float:
