@@ -48,11 +48,11 @@ class ActiveSubspace(Storable):
 
 @dataclass(frozen=True)
 class AseboState(Storable):
-    """Iterations so far; past gradients, the latest last, shape (k, n); the subspace to draw from, if there is one."""
+    """Past gradients, the latest last, shape (k, n); the subspace to draw from, if there is one; iterations so far."""
 
-    count: int
     gradients: Matrix
     subspace: ActiveSubspace | None = None
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,10 @@ class Asebo(Estimator):
     def estimate(self, state: AseboState | None, sample: Sample) -> tuple[Estimate, AseboState]:
         estimate = score_function(sample)
         gradient: Vector = estimate.gradient.mean
-        count, past = (0, gradient[:0].reshape(0, gradient.size)) if state is None else (state.count, state.gradients)
-        gradients, count = np.vstack([past, gradient])[-self.archive :], count + 1
+        past = np.empty((0, gradient.size), gradient.dtype) if state is None else state.gradients
+        gradients = np.vstack([past, gradient])
+        count = len(gradients) if state is None else max(state.count + 1, len(gradients))
+        gradients = gradients[-self.archive :]
         subspace = None
         if count >= self.warm_up:
             basis = _leading(gradients, self.share)
@@ -88,7 +90,7 @@ class Asebo(Estimator):
             "subspace_rank": 0.0 if subspace is None else float(subspace.basis.shape[1]),
             "subspace_alpha": 1.0 if subspace is None else subspace.alpha,
         }
-        return estimate._replace(diagnostics=diagnostics), AseboState(count, gradients, subspace)
+        return estimate._replace(diagnostics=diagnostics), AseboState(gradients, subspace, count)
 
 
 def _alpha(gradient: Vector, basis: Matrix) -> float:
