@@ -13,8 +13,9 @@ import numpy as np
 
 from benchmarks.measure import side_by_side, table, verdict
 from cones.rl.environments import import_gymnasium, made
-from cones.rl.mujoco_rollouts import MujocoRollouts
+from cones.rl.mujoco_episode import Simulator
 from cones.rl.policy import Network
+from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
 from cones.rl.tasks import PAPER, PHYSICS
 from cones.types import Matrix
 
@@ -40,16 +41,16 @@ def run() -> str:
 
 
 def _row(task: str) -> list[str]:
-    rollouts = MujocoRollouts(task, THREADS)
-    rollouts._constants[3:8] = [-np.inf, np.inf, -np.inf, np.inf, np.inf]  # nothing is unhealthy
-    width, count = rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]
-    network = Network((width, PAPER[task].hidden, count))
+    network, space = network_of(task, (PAPER[task].hidden,), bias=True)
+    rollouts, simulator = Rollouts(episode_of(task, network, space), Placement(THREADS)), Simulator.of(task)
+    simulator.constants[3:8] = [-np.inf, np.inf, -np.inf, np.inf, np.inf]  # nothing is unhealthy
+    width = network.sizes[0]
     parameters = PAPER[task].sigma * np.random.default_rng(0).standard_normal((EPISODES, network.dim))
     shift, scale = np.zeros(width), np.ones(width)
     seeds = list(range(EPISODES))
 
     def engine() -> None:
-        lengths = rollouts.episodes(network, parameters, shift, scale, seeds).lengths
+        lengths = rollouts.episodes(parameters, shift, scale, seeds).lengths
         assert (lengths == STEPS).all()
 
     options = {} if task in ("HalfCheetah-v4", "Swimmer-v4") else {"terminate_when_unhealthy": False}
@@ -57,7 +58,7 @@ def _row(task: str) -> list[str]:
         warnings.simplefilter("ignore")
         actions = list(map(partial(_actions, environment, network), parameters, seeds))
         calls: list[Callable[[], object]] = [
-            _physics(rollouts, actions),
+            _physics(simulator, actions),
             engine,
             lambda: list(map(partial(_step, environment), seeds, actions)),
             lambda: list(map(partial(_actions, environment, network), parameters, seeds)),
@@ -73,13 +74,13 @@ def _row(task: str) -> list[str]:
     return [task, *numbers, f"{physics / ours:.2f}", f"{plain / ours:.2f}", f"{possible:.2f}", verdict(met)]
 
 
-def _physics(rollouts: MujocoRollouts, actions: Sequence[Matrix]) -> Callable[[], object]:
+def _physics(simulator: Simulator, actions: Sequence[Matrix]) -> Callable[[], object]:
     """Bare mj_step with the actions of the episodes, on as many threads."""
     import numba
 
     from cones.rl import kernel
 
-    begin, step, frames = kernel._begin, kernel._mj_step, rollouts._physics.frames
+    begin, step, frames = kernel._begin, kernel._mj_step, simulator.physics.frames
 
     def bare(model: Any, data: Any, qpos: Any, qvel: Any, ctrl: Any, start: Any, actions: Any) -> None:
         begin(model, data, qpos, qvel, start)
@@ -93,7 +94,7 @@ def _physics(rollouts: MujocoRollouts, actions: Sequence[Matrix]) -> Callable[[]
     pool = ThreadPoolExecutor(THREADS)
 
     def one(place: int) -> None:
-        compiled(*rollouts._simulation(), rollouts.start(place), actions[place])
+        compiled(*simulator.own(), simulator.start(place), actions[place])
 
     return lambda: list(pool.map(one, range(len(actions))))
 

@@ -40,7 +40,7 @@ gymnasium.register("Parking-v0", "gymnasium_environment:Parking")
 
 
 def main() -> None:
-    trained = rl.train("gymnasium_environment:Parking-v0", timesteps=60_000, popsize=20, hidden=[], seed=0, threads=2)
+    trained = rl.train("gymnasium_environment:Parking-v0", timesteps=60_000, popsize=20, hidden=[], rng=0, threads=2)
     rewards = trained.history["population_reward"]
     print(f"reward of the population at first {rewards[0]:.1f}, of the mean policy at last {trained.reward:.1f}")
     returns = rl.evaluate(trained.policy, episodes=20, threads=2).returns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 import gymnasium
@@ -37,6 +38,8 @@ class Point(gymnasium.Env):
         assert self.action_space.contains(action), action
         if self.mode == "crash" and self.x > 1.0:
             raise ZeroDivisionError("boom")
+        if self.mode == "hang" and self.x > 0.0:
+            time.sleep(600.0)
         if self.mode == "death":
             os._exit(1)
         self.x += float(np.asarray(action).ravel()[0])
@@ -45,5 +48,5 @@ class Point(gymnasium.Env):
         return self._seen(), reward, self.steps == 10, False, {}
 
 
-for _mode in ("box", "choices", "dict", "crash", "death", "nan"):
+for _mode in ("box", "choices", "dict", "crash", "death", "hang", "nan"):
     gymnasium.register(id=f"Point{_mode.title()}-v0", entry_point=Point, kwargs={"mode": _mode})

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 from cones import InputError
 from cones.rl.environments import made
-from cones.rl.gymnasium_rollouts import GymnasiumRollouts
-from cones.rl.mujoco_rollouts import MujocoRollouts
 from cones.rl.policy import Network, Policy
-from cones.rl.rollouts import Rollouts
-from cones.rl.spaces import flat, flat_size
+from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
+from cones.rl.spaces import flat
 
-ENGINES: dict[str, Callable[[int], Rollouts]] = {
-    "mujoco": lambda workers: MujocoRollouts("Hopper-v4", workers),
-    "gymnasium": lambda workers: GymnasiumRollouts("Pendulum-v1", workers),
-    "discrete": lambda workers: GymnasiumRollouts("CartPole-v1", workers),
-    "custom": lambda workers: GymnasiumRollouts("environments:PointBox-v0", workers),
-    "choices": lambda workers: GymnasiumRollouts("environments:PointChoices-v0", workers),
+TASKS = {
+    "mujoco": "Hopper-v4",
+    "gymnasium": "Pendulum-v1",
+    "discrete": "CartPole-v1",
+    "custom": "environments:PointBox-v0",
+    "choices": "environments:PointChoices-v0",
 }
-pytestmark = pytest.mark.parametrize("engine", list(ENGINES))
+pytestmark = pytest.mark.parametrize("engine", list(TASKS))
+
+
+def rollouts_of(engine: str, threads: int = 1) -> Rollouts:
+    network, space = network_of(TASKS[engine], (3,), bias=True)
+    return Rollouts(episode_of(TASKS[engine], network, space), Placement(threads))
 
 
 def candidates(rollouts: Rollouts, count: int) -> tuple[Network, np.ndarray, np.ndarray, np.ndarray]:
-    width, height = flat_size(rollouts.space["observation"]), flat_size(rollouts.space["action"])
-    network = Network((width, 3, height))
+    network = rollouts.episode.network
+    width = network.sizes[0]
     rng = np.random.default_rng(1)
     return network, rng.standard_normal((count, network.dim)), rng.standard_normal(width), rng.uniform(0.5, 1, width)
 
 
 def test_episodes_are_gymnasium_s(engine: str) -> None:
-    with ENGINES[engine](1) as rollouts, made(rollouts.task) as environment:
+    with rollouts_of(engine) as rollouts, made(TASKS[engine]) as environment:
         network, parameters, shift, scale = candidates(rollouts, 3)
         seeds = [11, 12, 11]
-        episodes = rollouts.episodes(network, parameters, shift, scale, seeds)
+        episodes = rollouts.episodes(parameters, shift, scale, seeds)
         assert episodes.problems == {}
         assert episodes.timesteps == episodes.lengths.sum()
         for place, seed in enumerate(seeds):
-            policy = Policy(rollouts.task, network, parameters[place], shift, scale, rollouts.space)
+            policy = Policy(TASKS[engine], network, parameters[place], shift, scale, rollouts.episode.space)
             observation, _ = environment.reset(seed=seed)
             seen, total, over = [], 0.0, False
             while not over:
-                seen.append(flat(observation, rollouts.space["observation"]))
+                seen.append(flat(observation, rollouts.episode.space["observation"]))
                 observation, reward, terminated, truncated, _ = environment.step(policy(observation))
                 total += float(reward)
                 over = terminated or truncated
@@ -60,10 +61,10 @@ def test_episodes_are_gymnasium_s(engine: str) -> None:
 def test_the_number_of_workers_changes_nothing(engine: str) -> None:
     results = []
     for workers in (1, 2, 3):
-        with ENGINES[engine](workers) as rollouts:
-            network, parameters, shift, scale = candidates(rollouts, 7)
-            results.append(rollouts.episodes(network, parameters, shift, scale, range(7)))
-            again = rollouts.episodes(network, parameters[:2], shift, scale, [0, 1])
+        with rollouts_of(engine, workers) as rollouts:
+            _, parameters, shift, scale = candidates(rollouts, 7)
+            results.append(rollouts.episodes(parameters, shift, scale, range(7)))
+            again = rollouts.episodes(parameters[:2], shift, scale, [0, 1])
             np.testing.assert_array_equal(again.returns, results[-1].returns[:2])
     for other in results[1:]:
         np.testing.assert_array_equal(other.returns, results[0].returns)
@@ -72,17 +73,17 @@ def test_the_number_of_workers_changes_nothing(engine: str) -> None:
 
 
 def test_a_policy_that_is_not_a_number_is_a_problem_of_its_episode(engine: str) -> None:
-    with ENGINES[engine](1) as rollouts:
-        network, parameters, shift, scale = candidates(rollouts, 3)
+    with rollouts_of(engine) as rollouts:
+        _, parameters, shift, scale = candidates(rollouts, 3)
         parameters[1] = np.nan
-        episodes = rollouts.episodes(network, parameters, shift, scale, range(3))
+        episodes = rollouts.episodes(parameters, shift, scale, range(3))
         assert list(episodes.problems) == [1]
         assert "finite number" in episodes.problems[1]
         assert np.isnan(episodes.returns).tolist() == [False, True, False]
 
 
 def test_seeds_and_policies_must_match(engine: str) -> None:
-    with ENGINES[engine](1) as rollouts:
-        network, parameters, shift, scale = candidates(rollouts, 3)
+    with rollouts_of(engine) as rollouts:
+        _, parameters, shift, scale = candidates(rollouts, 3)
         with pytest.raises(InputError, match="seeds: expected 3, one per row of parameters, got 2"):
-            rollouts.episodes(network, parameters, shift, scale, [0, 1])
+            rollouts.episodes(parameters, shift, scale, [0, 1])

@@ -5,9 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from own_evaluators import Reversed
 
+import cones
 from cones import InputError, StateError
 from cones.evaluate import Objective, evaluator_from, pool
+
+
+def square(x: np.ndarray) -> float:
+    return float((x**2).sum())
+
+
+def loss_and_more(x: np.ndarray) -> np.ndarray:
+    return np.array([x.sum(), *x])
 
 
 def identity(x: np.ndarray) -> float:
@@ -63,7 +73,7 @@ def test_a_masked_loss_is_none() -> None:
 
 
 def test_a_map_that_loses_candidates_is_named() -> None:
-    with pytest.raises(InputError, match="workers: expected the map-like callable to return 3 losses, got 2 of them"):
+    with pytest.raises(InputError, match="workers: expected the map-like callable to return 3 losses, got 2"):
         evaluator_from(Objective(identity), lambda f, X: [f(x) for x in X][:2]).losses(np.zeros((3, 1)))
 
 
@@ -131,3 +141,39 @@ def test_a_function_that_cannot_be_sent_is_refused_before_work_starts(monkeypatc
     monkeypatch.setattr(pool.multiprocessing, "get_start_method", lambda: "spawn")
     with pytest.raises(InputError, match="fun: expected a function that can be sent to worker processes"):
         evaluator_from(Objective(lambda x: 0.0), 2)
+
+
+@pytest.mark.parametrize("workers", [Reversed, Reversed(Objective(square)), "own_evaluators:Reversed"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_evaluator_of_one_s_own(workers, chunked: bool) -> None:
+    settings = {"sigma0": 0.5, "popsize": 6, "maxiter": 3, "rng": 0, "chunked": chunked}
+    expected = cones.minimize(square, np.ones(3), **settings)
+    result = cones.minimize(square, np.ones(3), workers=workers, **settings)
+    np.testing.assert_array_equal(result.mean, expected.mean)
+    np.testing.assert_array_equal(result.history["mean_loss"], expected.history["mean_loss"])
+
+
+def test_an_evaluator_of_one_s_own_is_closed_however_the_run_ends() -> None:
+    own = Reversed(Objective(square))
+    cones.minimize(square, np.ones(3), workers=own, maxiter=1)
+    assert own.ends == ["closed"]
+    own = Reversed(Objective(fails_at_three))
+    with pytest.raises(ZeroDivisionError) as caught:
+        cones.minimize(square, np.full(1, 3.0), sigma0=1e-30, workers=own, maxiter=1)
+    assert own.ends == ["aborted"]
+    assert caught.value.cones_result.nit == 0
+    with pytest.raises(InputError, match="timeout, retries: expected with processes"):
+        cones.minimize(square, np.ones(3), workers=Reversed, timeout=1.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2, map])
+def test_an_objective_may_return_more_than_its_loss(workers) -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    with evaluator_from(Objective(loss_and_more, width=3), workers) as evaluator:
+        np.testing.assert_array_equal(evaluator.losses(X), np.column_stack([X.sum(axis=1), X]))
+    with pytest.raises(InputError, match="fun: expected it to return 4 numbers, got ndarray"):
+        Objective(loss_and_more, width=4).losses(X)
+    both = Objective(lambda X: np.column_stack([X.sum(axis=1), X]), vectorized=True, width=3).losses(X)
+    np.testing.assert_array_equal(both, np.column_stack([X.sum(axis=1), X]))
+    with pytest.raises(InputError, match="fun: expected it to return 6 rows of 3 numbers"):
+        Objective(lambda X: X, vectorized=True, width=3).losses(X)

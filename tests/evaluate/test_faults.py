@@ -180,7 +180,7 @@ def test_functions_that_cannot_be_sent_and_bad_settings_are_named() -> None:
         ({"workers": "somewhere"}, "workers: expected 'ray', an address"),
         (
             {"workers": START},
-            "workers: expected an integer, a map, an Executor, a Dask client or an address, got ndarray",
+            "workers: expected an integer, a map, an Executor, a Dask client, an Evaluator or an address, got ndarray",
         ),
     ):
         with pytest.raises(InputError, match=message):
@@ -207,20 +207,21 @@ def test_spawned_workers_that_cannot_load_the_function_are_named() -> None:
         "    except cones.StateError as error:\n        print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
-    assert "workers: a worker process could not begin, perhaps because it cannot load fun" in done.stdout
+    assert "workers: a worker process could not start" in done.stdout
     assert "Can't get attribute 'fun'" in done.stderr
 
 
 def test_large_vectors_do_not_travel_to_processes() -> None:
     """What is pickled for a task is of the same size whatever the dimension, and shared memory is cleaned up."""
-    from cones.evaluate.pool import PoolEngine, SharedPopulation
+    from cones.evaluate import PoolEngine
+    from cones.evaluate.shared import SharedValue
 
     sizes = []
-    for dim in (1000, 200_000):
-        es = cones.CoNES(np.zeros(dim), popsize=6, rng=0, chunked=True)
+    for dim, belief in ((1000, "diagonal"), (200_000, "diagonal"), (40, "full"), (400, "full")):
+        es = cones.CoNES(np.zeros(dim), popsize=6, rng=0, belief=belief, chunked=True)
         engine = PoolEngine(2)
         token = engine.share(es.ask())
-        assert isinstance(token, SharedPopulation)
+        assert isinstance(token, SharedValue)
         sizes.append(len(pickle.dumps(token)))
         np.testing.assert_array_equal(token.opened().block(2, 4), np.asarray(es.ask())[2:4])
         engine.unshare(token)

@@ -176,4 +176,4 @@ def test_environments_that_cannot_be_had(
 def test_a_training_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--popsize", "4", "--timesteps", "100", "--threads", "1", "--quiet", "--out", str(tmp_path)]
     assert main(["train", "environments:PointNan-v0", *arguments]) == 1
-    assert "every episode failed, the first: the episode's return is nan" in capsys.readouterr().err
+    assert "every episode failed, the first: the return after step 10 is not a finite number" in capsys.readouterr().err

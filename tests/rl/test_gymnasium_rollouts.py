@@ -1,55 +1,78 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cones import InputError, MissingExtraError, StateError
+from cones import InputError, MissingExtraError
 from cones.rl import environments as module
-from cones.rl.gymnasium_rollouts import GymnasiumRollouts
+from cones.rl.environments import spaces_of
+from cones.rl.episode import Episodes
+from cones.rl.gymnasium_episode import GymnasiumEpisode
 from cones.rl.policy import Network
+from cones.rl.rollouts import Placement, Rollouts
 
 
-def episodes_of(task: str, workers: int = 1, count: int = 8) -> np.ndarray:
-    with GymnasiumRollouts(task, workers) as rollouts:
-        network = Network((2, 1))
-        return rollouts.episodes(network, np.zeros((count, 3)), np.zeros(2), np.ones(2), range(count)).returns
+def episodes_of(task: str, count: int = 8, horizon: int = 100, **placement: Any) -> Episodes:
+    episode = GymnasiumEpisode(task, Network((2, 1)), spaces_of(task), horizon)
+    with Rollouts(episode, Placement(**placement)) as rollouts:
+        return rollouts.episodes(np.zeros((count, 3)), np.zeros(2), np.ones(2), range(count))
 
 
 def test_unknown_environments_are_named() -> None:
     with pytest.raises(InputError, match="task: 'Nonsense-v0' is no environment that gymnasium can make"):
-        GymnasiumRollouts("Nonsense-v0")
+        spaces_of("Nonsense-v0")
     with pytest.raises(InputError, match="task: 'no_such_module:X-v0' is no environment"):
-        GymnasiumRollouts("no_such_module:X-v0")
+        spaces_of("no_such_module:X-v0")
 
 
 def test_spaces_that_are_not_supported_are_named() -> None:
     with pytest.raises(InputError, match=r"observation space: expected Box or Discrete, got Dict.*wrap"):
-        GymnasiumRollouts("environments:PointDict-v0")
+        spaces_of("environments:PointDict-v0")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_of_the_environment_is_the_caller_s(workers: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_of_the_environment_is_the_caller_s(threads: int) -> None:
     with pytest.raises(ZeroDivisionError, match="boom") as caught:
-        episodes_of("environments:PointCrash-v0", workers)
-    if workers == 1:
+        episodes_of("environments:PointCrash-v0", threads=threads)
+    if threads == 1:
         assert "raised by environments:PointCrash-v0 in step 1" in caught.value.__notes__[0]
 
 
-def test_a_worker_that_dies_is_an_error_that_says_so() -> None:
-    with pytest.raises(StateError, match="a process that runs environments:PointDeath-v0 died"):
-        episodes_of("environments:PointDeath-v0", 2)
+def test_an_environment_that_raises_fails_its_episodes_alone() -> None:
+    episodes = episodes_of("environments:PointCrash-v0", threads=2, retries=1)
+    assert 0 < len(episodes.problems) < 8
+    assert set(episodes.problems.values()) == {"ZeroDivisionError: boom, 2 times"}
+    good = episodes_of("environments:PointBox-v0", threads=1)
+    for k in range(8):
+        assert np.isnan(episodes.returns[k]) if k in episodes.problems else episodes.returns[k] == good.returns[k]
+    assert episodes.timesteps == 10 * (8 - len(episodes.problems))
+
+
+def test_an_environment_that_hangs_is_ended() -> None:
+    episodes = episodes_of("environments:PointHang-v0", count=3, threads=2, timeout=3.0, retries=0)
+    assert set(episodes.problems.values()) == {"no answer in 3 seconds, 1 times"}
+    assert 0 < len(episodes.problems) < 3
+
+
+def test_an_environment_that_kills_its_process_is_a_problem_of_its_episode() -> None:
+    episodes = episodes_of("environments:PointDeath-v0", count=2, threads=2, retries=0)
+    assert episodes.problems == dict.fromkeys((0, 1), "its worker was lost, 1 times")
 
 
 def test_returns_that_are_not_numbers_fail() -> None:
-    assert np.isnan(episodes_of("environments:PointNan-v0")).all()
+    assert np.isnan(episodes_of("environments:PointNan-v0", threads=1).returns).all()
 
 
 def test_an_environment_without_limit_is_cut_off() -> None:
-    with GymnasiumRollouts("environments:PointBox-v0", 1, horizon=4) as rollouts:
-        episodes = rollouts.episodes(Network((2, 1)), np.zeros((1, 3)), np.zeros(2), np.ones(2), [0])
-    assert episodes.lengths.tolist() == [4]
+    assert episodes_of("environments:PointBox-v0", count=1, horizon=4, threads=1).lengths.tolist() == [4]
+
+
+def test_threads_and_workers_exclude_each_other() -> None:
+    with pytest.raises(InputError, match="threads: expected without workers, got both"):
+        episodes_of("environments:PointBox-v0", threads=1, workers=2)
 
 
 @pytest.mark.parametrize("package", ["gymnasium", "mujoco", "numba"])

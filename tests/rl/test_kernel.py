@@ -9,21 +9,26 @@ import pytest
 
 from cones import InputError
 from cones.rl.environments import made
-from cones.rl.mujoco_rollouts import MujocoRollouts
-from cones.rl.policy import Network
+from cones.rl.mujoco_episode import Simulator
+from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
 from cones.rl.tasks import PHYSICS
 
 pytestmark = pytest.mark.parametrize("task", list(PHYSICS))
 
 
+def rollouts_of(task: str, threads: int, hidden: tuple[int, ...] = (), bias: bool = True) -> Rollouts:
+    network, space = network_of(task, hidden, bias)
+    return Rollouts(episode_of(task, network, space), Placement(threads))
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
 def test_given_actions_do_what_gymnasium_does(task: str, seed: int) -> None:
     """1000 steps, through terminations, with actions within and beyond their bounds."""
-    with MujocoRollouts(task, 1) as rollouts, made(task) as environment:
+    with made(task) as environment:
         inner = environment.unwrapped
         rng = np.random.default_rng(seed)
         actions = rng.uniform(-1.5, 1.5, (1000, inner.model.nu))
-        observations, rewards, terminals = rollouts.replay(seed, actions)
+        observations, rewards, terminals = Simulator.of(task).replay(seed, actions)
         observation, _ = inner.reset(seed=seed)
         np.testing.assert_array_equal(observations[0], observation)
         for k, action in enumerate(actions):
@@ -40,13 +45,13 @@ def test_whole_episodes_are_gymnasium_s(task: str, bias: bool) -> None:
     """The return, the length and the moments of the observations, with the same policy."""
     from cones.rl import kernel
 
-    with MujocoRollouts(task, 2) as rollouts, made(task) as environment:
-        width, count = rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]
-        network = Network((width, 7, count), bias)
+    with rollouts_of(task, 2, (7,), bias) as rollouts, made(task) as environment:
+        network = rollouts.episode.network
+        width, _, count = network.sizes
         rng = np.random.default_rng(3)
         parameters = rng.standard_normal((4, network.dim))
         shift, scale = 0.1 * rng.standard_normal(width), rng.uniform(0.5, 1.5, width)
-        episodes = rollouts.episodes(network, parameters, shift, scale, [5, 6, 7, 8])
+        episodes = rollouts.episodes(parameters, shift, scale, [5, 6, 7, 8])
         assert not episodes.problems
         sizes, layers, action = np.array(network.sizes), np.empty((3, width)), np.empty(count)
         for place, seed in enumerate([5, 6, 7, 8]):
@@ -75,47 +80,48 @@ def test_a_diverged_simulation_is_reported(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with MujocoRollouts(task, 2) as rollouts:
-        sound = rollouts.start(0)
-        network = Network((rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]))
+    with rollouts_of(task, 2) as rollouts:
+        simulator = Simulator.of(task)
+        sound = simulator.start(0)
+        network = rollouts.episode.network
         still = np.zeros((3, network.dim))
         zeros, ones = np.zeros(network.sizes[0]), np.ones(network.sizes[0])
-        before = rollouts.episodes(network, still, zeros, ones, [0, 1, 2])
+        before = rollouts.episodes(still, zeros, ones, [0, 1, 2])
         wild = sound.copy()
         wild[-1] = 1e9  # a velocity that no integrator survives
         with monkeypatch.context() as patch:
-            patch.setattr(rollouts, "start", lambda seed: wild if seed == 1 else sound)
-            episodes = rollouts.episodes(network, still, zeros, ones, [0, 1, 2])
+            patch.setattr(simulator, "start", lambda seed: wild if seed == 1 else sound)
+            episodes = rollouts.episodes(still, zeros, ones, [0, 1, 2])
             with pytest.raises(InputError, match="actions: the simulation diverged in step"):
-                rollouts.replay(1, np.zeros((1000, network.sizes[1])))
+                simulator.replay(1, np.zeros((1000, network.sizes[1])))
         assert list(episodes.problems) == [1]
         assert episodes.problems[1].startswith("the simulation diverged in step ")
         assert np.isnan(episodes.returns).tolist() == [False, True, False]
         # The simulation that has diverged is as good as new.
-        after = rollouts.episodes(network, still, zeros, ones, [0, 1, 2])
+        after = rollouts.episodes(still, zeros, ones, [0, 1, 2])
         np.testing.assert_array_equal(before.returns, after.returns)
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr().out == ""
 
 
 def test_actions_that_are_not_numbers_are_reported(task: str) -> None:
-    with MujocoRollouts(task, 1) as rollouts:
-        network = Network((rollouts.space["observation"]["shape"][0], rollouts.space["action"]["shape"][0]))
+    with rollouts_of(task, 1) as rollouts:
+        network = rollouts.episode.network
         parameters = np.zeros((2, network.dim))
         parameters[1, -1] = np.nan
         zeros, ones = np.zeros(network.sizes[0]), np.ones(network.sizes[0])
-        episodes = rollouts.episodes(network, parameters, zeros, ones, [0, 0])
+        episodes = rollouts.episodes(parameters, zeros, ones, [0, 0])
         assert episodes.problems == {1: "the policy's action in step 1 was not a finite number"}
         assert np.isfinite(episodes.returns[0])
 
 
 def test_an_output_however_large_is_clipped(task: str) -> None:
     """As in the engine for any other environment: only what is no number fails."""
-    with MujocoRollouts(task, 1) as rollouts, made(task) as environment:
-        network = Network((environment.observation_space.shape[0], environment.action_space.shape[0]))
+    with rollouts_of(task, 1) as rollouts, made(task) as environment:
+        network = rollouts.episode.network
         parameters = np.zeros((2, network.dim))
         parameters[:, -environment.action_space.shape[0] :] = [[2e10], [1.0]]
         size = network.sizes[0]
-        episodes = rollouts.episodes(network, parameters, np.zeros(size), np.ones(size), [0, 0])
+        episodes = rollouts.episodes(parameters, np.zeros(size), np.ones(size), [0, 0])
     assert episodes.problems == {}
     assert episodes.returns[0] == episodes.returns[1]

@@ -18,9 +18,10 @@ from cones.experiments.summary import summarise
 from cones.experiments.toml import experiment_from
 from cones.progress.stopping import CALLBACK, StopReason
 from cones.records import Folder, execute, read_record
+from cones.rl.rollouts import Rollouts
 from cones.rl.spec import TrainingRun
 from cones.rl.tasks import PAPER
-from cones.rl.training import Training, TrainingPause, rollouts_of
+from cones.rl.training import Training, TrainingPause
 from cones.run.iterate import Observer, iterate
 
 
@@ -77,30 +78,20 @@ def test_a_run_in_pieces_is_the_run_in_one(method: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(policies[0].scale, policies[1].scale)
 
 
-class Interrupted:
-    """Rollouts that Ctrl-C stops at one of their calls."""
-
-    def __init__(self, inner: Any, at: int) -> None:
-        self._inner, self._left = inner, at
-        self.space = inner.space
-
-    def episodes(self, *arguments: Any) -> Any:
-        self._left -= 1
-        if self._left == 0:
-            raise KeyboardInterrupt
-        return self._inner.episodes(*arguments)
-
-    def close(self) -> None:
-        self._inner.close()
-
-
 @pytest.mark.parametrize("at", [1, 3, 4, 5])  # the fourth is an evaluation
 def test_ctrl_c_loses_nothing_that_was_complete(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_of()
     straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
     execute(Training, run, straight)
+    inner, calls = Rollouts.episodes, iter(range(1, 100))
+
+    def interrupted(self: Rollouts, *arguments: Any) -> Any:
+        if next(calls) == at:
+            raise KeyboardInterrupt
+        return inner(self, *arguments)
+
     with monkeypatch.context() as patch:
-        patch.setattr("cones.rl.training.rollouts_of", lambda *a: Interrupted(rollouts_of(*a), at))
+        patch.setattr(Rollouts, "episodes", interrupted)
         with pytest.raises(KeyboardInterrupt):
             execute(Training, run, broken)
     assert execute(Training, run, broken)
@@ -111,11 +102,11 @@ def test_ctrl_c_loses_nothing_that_was_complete(at: int, tmp_path: Path, monkeyp
 
 def test_the_number_of_threads_changes_nothing() -> None:
     results = [
-        rl.train("Hopper-v4", timesteps=4000, hidden=4, popsize=10, seed=3, threads=threads) for threads in (1, 2)
+        rl.train("Hopper-v4", timesteps=4000, hidden=4, popsize=10, rng=3, threads=threads) for threads in (1, 2)
     ]
     np.testing.assert_array_equal(results[0].policy.parameters, results[1].policy.parameters)
     np.testing.assert_array_equal(results[0].history["mean_reward"], results[1].history["mean_reward"])
-    other = rl.train("Hopper-v4", timesteps=4000, hidden=4, popsize=10, seed=4)
+    other = rl.train("Hopper-v4", timesteps=4000, hidden=4, popsize=10, rng=4)
     assert not np.array_equal(other.policy.parameters, results[0].policy.parameters)
 
 
@@ -131,7 +122,7 @@ def test_one_iteration_by_hand() -> None:
     X = strategy.ask()
     np.testing.assert_array_equal(training.strategy.ask(), X)
     seeds = [int(word) for word in np.random.SeedSequence((0, 0, 0)).generate_state(40)]
-    episodes = training.rollouts.episodes(training.network, X, start.shift, start.scale, seeds)
+    episodes = training.rollouts.episodes(X, start.shift, start.scale, seeds)
     strategy.tell(X, -episodes.returns)
     one_iteration(training)
     np.testing.assert_array_equal(training.strategy.state.belief.mean, strategy.state.belief.mean)
@@ -340,7 +331,7 @@ def test_the_record_of_a_smaller_budget_is_of_the_same_run(tmp_path: Path) -> No
 def test_it_goes_on_after_a_fault_that_was_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"timesteps": 400, "popsize": 4, "threads": 1, "hidden": []}
     with monkeypatch.context() as patch:
-        patch.setattr("cones.rl.gymnasium_rollouts.played", lambda *_: iter([([0.0, 0.0], float("nan"))]))
+        patch.setattr("cones.rl.gymnasium_episode.played", lambda *_: iter([([0.0, 0.0], float("nan"))]))
         assert rl.train("environments:PointBox-v0", out=tmp_path, **settings).stop == "all_nan"
     assert rl.resume(tmp_path, threads=1).stop == "timesteps"
 
@@ -369,4 +360,4 @@ def test_a_script_without_a_guard_is_told_of_it(tmp_path: Path) -> None:
     script.write_text("from cones import rl\nrl.train('CartPole-v1', timesteps=80, popsize=4, threads=2)\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert done.returncode != 0
-    assert "StateError: the processes that should run CartPole-v1 did not start" in done.stderr
+    assert "StateError: workers: a worker process could not start" in done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 
 from cones.methods import METHODS, sentence_of
 
-__all__ = ["COMPONENT_FLAGS", "METHOD_FLAGS", "add_method_flags", "allowed_by", "method_settings", "radius"]
+__all__ = ["COMPONENT_FLAGS", "METHOD_FLAGS", "add_method_flags", "allowed_by", "method_settings", "radius", "workers"]
 
 RADIUS_HELP = sentence_of("radius")
 WITH_ADAM = "With CoNES it means --radius paper, unless a number is given."
@@ -18,6 +18,13 @@ def radius(text: str) -> float | str:
     """A radius by name or as a number; what is neither is named by the method itself."""
     with suppress(ValueError):
         return float(text)
+    return text
+
+
+def workers(text: str) -> int | str:
+    """A number of workers, or an address or name."""
+    with suppress(ValueError):
+        return int(text)
     return text
 
 

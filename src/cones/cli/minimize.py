@@ -15,7 +15,7 @@ from scipy.optimize import OptimizeResult
 
 import cones
 from cones.checks import check_integer
-from cones.cli.flags import add_method, add_method_flags, allowed_by
+from cones.cli.flags import add_method, add_method_flags, allowed_by, workers
 from cones.cli.objective import objective_from
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
@@ -82,7 +82,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--workers",
         metavar="K",
-        type=_workers,
+        type=workers,
         help="evaluations at a time (default 1; --command: one per core), -1 for one per core; for functions also "
         "ray, ray://HOST:PORT, or tcp://HOST:PORT of a Dask scheduler",
     )
@@ -231,10 +231,3 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         **settings(options, x0.size),
         **limits,
     )
-
-
-def _workers(text: str) -> int | str:
-    try:
-        return int(text)
-    except ValueError:
-        return text

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from cones.checks import check_integer
-from cones.cli.flags import RADIUS_HELP, radius
+from cones.cli.flags import RADIUS_HELP, radius, workers
 from cones.cli.settings import check_method
 from cones.integrations.trackers import TensorBoard
 from cones.methods import METHODS
 from cones.rl.api import Trained, evaluate, execute_training, kept_run, load_policy
+from cones.rl.rollouts import Placement
 from cones.rl.spec import TrainingRun, new_run
 from cones.rl.training import Training
 from cones.rl.video import record_video
@@ -122,6 +123,15 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="K", type=int, help="simulations at a time (default: one per core)")
+    parser.add_argument(
+        "--workers", metavar="W", type=workers,
+        help="run episodes elsewhere: a number of processes, ray, ray://HOST:PORT, tcp://HOST:PORT (Dask), or "
+        "MODULE:CLASS of an evaluator",
+    )  # fmt: skip
+    parser.add_argument("--timeout", metavar="S", type=float, help="seconds an episode may take")
+    parser.add_argument(
+        "--retries", metavar="K", type=int, help="try an episode that fails again so often before it counts as NaN"
+    )
     parser.add_argument("--tensorboard", metavar="DIR", help="log there, too; needs pip install 'cones[tensorboard]'")
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -163,7 +173,8 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
             for follower in followers:
                 follower(training)
 
-        trained = execute_training(run, folder, options.threads, follow, another_budget)
+        placement = Placement(options.threads, options.workers, options.timeout, options.retries)
+        trained = execute_training(run, folder, placement, follow, another_budget)
     _say(trained, folder)
     if trained.stop == "interrupted":
         print(f"cones: interrupted; `cones resume {folder}` goes on from here", file=sys.stderr)
@@ -186,7 +197,8 @@ def _say(trained: Trained, folder: str | Path) -> None:
 
 def run_evaluate(options: argparse.Namespace) -> int:
     policy = load_policy(options.folder)
-    episodes = evaluate(policy, options.episodes, seed=options.seed, threads=options.threads)
+    check_integer("--seed", options.seed, 0)
+    episodes = evaluate(policy, options.episodes, rng=options.seed, threads=options.threads)
     good = episodes.returns[~np.isnan(episodes.returns)]
     if good.size:
         print(

@@ -17,6 +17,7 @@ from cones.extras import require_extra
 __all__ = ["DaskEngine", "is_dask_client"]
 
 CONNECT_SECONDS = 10.0
+SCATTERS = 5  # attempts to send a value to all workers
 
 
 def is_dask_client(value: object) -> bool:
@@ -59,13 +60,17 @@ class DaskEngine(Engine):
             ) from None
 
     def share(self, value: Any) -> Any:
-        # By reference from the scheduler's workers, which pass it on among themselves.
-        try:
-            return self._client.scatter(value, hash=False, broadcast=True)
-        except TimeoutError as error:
-            raise StateError(
-                f"workers: the Dask cluster has no worker ({error}); client.wait_for_workers(1) waits for one"
-            ) from None
+        # Tasks take it by reference; the workers pass it on among themselves.
+        for attempt in range(SCATTERS):
+            try:
+                return self._client.scatter(value, hash=False, broadcast=True)
+            except TimeoutError as error:
+                raise StateError(
+                    f"workers: the Dask cluster has no worker ({error}); client.wait_for_workers(1) waits for one"
+                ) from None
+            except KeyError:  # the scheduler lost a worker in the middle of it
+                if attempt == SCATTERS - 1:
+                    raise
 
     def unshare(self, token: Any) -> None:
         token.release()

@@ -5,28 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, BrokenExecutor, Future, wait
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from cones.errors import InputError, StateError
-from cones.evaluate.engine import Engine, run_task
-from cones.evaluate.evaluator import Candidates, Evaluator, Objective
-from cones.sampling import Population
+from cones.evaluate.candidates import Candidates, is_lazy, rows
+from cones.evaluate.engine import Engine
+from cones.evaluate.evaluator import Evaluator, Objective
+from cones.evaluate.task import run_task
 from cones.types import Vector
 
 __all__ = ["DispatchEvaluator"]
 
 # A few tasks per worker: large ones cost less to send, several even out candidates that take longer.
 TASKS_PER_WORKER = 4
-# Candidates that took this many seconds go out one by one: sending costs nothing then, nobody waits for the last of a
-# block, and an interrupt loses no more than what is under way.
-SLOW = 0.05
-# Tasks that wait at a worker besides the one it does, so that it never waits for us.
-AHEAD = 1
 # How often we look for what is never told: that a future was cancelled by somebody else.
 LOOK_SECONDS = 1.0
 # How often a candidate whose worker was lost is tried again, if the user does not say.
@@ -78,12 +72,12 @@ class DispatchEvaluator(Evaluator):
         self._installed = self._engine.install(self._objective)
 
     def goes_alone(self, candidates: Candidates) -> bool:
-        """Whether each candidate is a task of its own; what makes a whole `Population` is too much to send so often."""
-        slow = self._seconds > SLOW and not self._objective.vectorized and not isinstance(candidates, Population)
+        """True if each candidate is a task of its own. A `Population` is too large to send so often."""
+        slow = self._seconds > self._engine.slow and not self._objective.vectorized and not is_lazy(candidates)
         return slow or self._timeout is not None
 
     def losses(self, candidates: Candidates) -> Vector:
-        self.partial = np.full(len(candidates), np.nan)
+        self.partial = self._objective.unknown(len(candidates))
         self.failures = {}
         begin = time.monotonic()
         round_ = _Round(self, candidates, self.partial)
@@ -122,7 +116,8 @@ class _Round:
             self._send()
             if not self._under_way:
                 raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
-            wait(self._under_way, timeout=self._next_look(), return_when=FIRST_COMPLETED)
+            until = FIRST_COMPLETED if self._waiting else FIRST_EXCEPTION
+            wait(self._under_way, timeout=self._next_look(), return_when=until)
             for future in [future for future in self._under_way if future.done()]:
                 if future in self._under_way:
                     self._take(future)
@@ -138,7 +133,7 @@ class _Round:
         self._unshare()
 
     def _share(self) -> None:
-        if isinstance(self._candidates, Population):
+        if is_lazy(self._candidates):
             self._shared = self._engine.share(self._candidates)
 
     def _unshare(self) -> None:
@@ -149,12 +144,10 @@ class _Round:
     def _send(self) -> None:
         while self._waiting and len(self._under_way) < self._limit():
             task = self._waiting.popleft()
-            rows = self._shared
-            if not isinstance(self._candidates, Population):
-                rows = self._candidates[task.first : task.last]
+            part = rows(self._candidates, task.first, task.last) if self._shared is None else self._shared
             try:
                 future = self._engine.submit(
-                    run_task, self._evaluator._installed, rows, task.first, task.last, timeout=self._timeout
+                    run_task, self._evaluator._installed, part, task.first, task.last, timeout=self._timeout
                 )
             except BrokenExecutor as error:
                 self._waiting.appendleft(task)
@@ -170,7 +163,7 @@ class _Round:
         if self._waiting[0].suspect or any(task.suspect for task, _ in self._under_way.values()):
             return min(1, free)
         # With a timeout a task must not wait at a worker: its time would run.
-        return free if self._timeout else (1 + AHEAD) * free
+        return free if self._timeout else (1 + self._engine.ahead) * free
 
     def _next_look(self) -> float:
         deadline = min(deadline for _, deadline in self._under_way.values())

@@ -1,42 +1,45 @@
-"""The interface of an engine: workers that take calls and give futures."""
+"""The interface of an engine, workers that take calls and give futures; and engines on executors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 from cones.errors import StateError
 from cones.evaluate.evaluator import Objective
 from cones.kernels.threads import thread_count
-from cones.sampling import Population
-from cones.types import Vector
 
-__all__ = ["Engine", "ExecutorEngine", "run_task"]
+__all__ = ["Engine", "ExecutorEngine", "ThreadEngine"]
 
 
 class Engine(ABC):
-    """Where tasks run.
+    """Workers that run tasks.
 
     Attributes:
         workers: tasks that run at a time.
-        blames: whether an exception about a lost worker belongs to the task that has it; if not, any task that was
-            under way may be the one that killed the worker.
-        grace: seconds beyond its timeout after which a call is given up from here, for engines whose workers end a
-            call that hangs themselves, and take long to start.
+        slow: seconds per candidate from which on each is a task of its own.
+        ahead: tasks that wait at each worker besides the one it runs.
+        blames: True if the task that reports a lost worker is the one that killed it; False if it may be any task in
+            progress.
+        grace: seconds beyond the timeout after which a call is given up, for engines whose workers end a hanging call
+            themselves, and take long to start.
     """
 
     workers: int = 1
+    # Sending costs little then, nobody waits for the last candidate of a block, and an interrupt loses less.
+    slow: float = 0.05
+    ahead: int = 1
     blames: bool = True
     grace: float = 0.0
 
     def install(self, objective: Objective) -> Any:
-        """What stands for the objective in a task; None if the workers have it already."""
+        """What a task takes as its objective; None if the workers have it already."""
         return self.share(objective)
 
     def share(self, value: Any) -> Any:
-        """What stands for a value that many tasks need; it travels once where an engine can do that."""
+        """Send a value that many tasks need once, where the engine can. Returns what a task takes in its place."""
         return value
 
     def unshare(self, token: Any) -> None:  # noqa: B027 - most have nothing to do
@@ -44,29 +47,29 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
-        """Begin `call(*arguments)` on a worker; one that can end a call that hangs may use `timeout`."""
+        """Start `call(*arguments)` on a worker. An engine that can end a hanging call may use `timeout`."""
 
     def is_lost(self, error: BaseException) -> bool:
-        """Whether the worker failed, rather than the call."""
+        """True if the worker failed, and not the call."""
         return isinstance(error, (BrokenExecutor, CancelledError))
 
     def is_to_blame(self, error: BaseException) -> bool:
-        """Whether the task that has this exception about a lost worker is the one that killed it."""
+        """True if the task that reports this lost worker has killed it."""
         return self.blames
 
     def cause(self, error: BaseException) -> BaseException:
-        """The exception that the call raised, without what the engine put around it."""
+        """The exception that the call raised, without the engine's wrapping."""
         return error
 
     def recover(self) -> None:  # noqa: B027 - most recover by themselves
-        """Make the engine able to work again after a worker was lost; raise if that is impossible."""
+        """Make the engine usable again after a worker was lost; raise if that is impossible."""
 
     def withdraw(self, future: Future[Any]) -> bool:
-        """Take a call back that no worker has begun, if that can be told."""
+        """Take back a call that no worker has started. False if it has started, or the engine cannot tell."""
         return False
 
     def give_up(self, future: Future[Any]) -> bool:
-        """Stop a call that hangs. True if its worker is free again, or replaced."""
+        """Stop a hanging call. True if its worker is free again, or replaced."""
         future.cancel()
         return False
 
@@ -74,7 +77,7 @@ class Engine(ABC):
         """Release what the engine itself has started."""
 
     def abort(self) -> None:
-        """Release it without waiting for work under way."""
+        """Release it without waiting for tasks in progress."""
         self.close()
 
 
@@ -96,7 +99,7 @@ class ExecutorEngine(Engine):
             raise StateError(message) from None
 
     def withdraw(self, future: Future[Any]) -> bool:
-        return future.cancel()  # its workers are busy with something else
+        return future.cancel()  # its workers do the work of others
 
     def recover(self) -> None:
         try:
@@ -108,16 +111,17 @@ class ExecutorEngine(Engine):
             ) from error
 
 
-def run_task(objective: Objective | None, candidates: Any, first: int, last: int) -> Vector:
-    """The losses of candidates `first` to `last`; `candidates` are these rows, or a population to make them from."""
-    from cones.evaluate import pool
+class ThreadEngine(ExecutorEngine):
+    """Threads of this process, for compiled functions that release the interpreter lock."""
 
-    chosen = pool.installed() if objective is None else objective
-    if isinstance(candidates, pool.SharedPopulation):
-        candidates = candidates.opened()
-    try:
-        if isinstance(candidates, Population):
-            return chosen.losses_of(candidates, first, last)
-        return chosen.losses(candidates, first)
-    except Exception as error:
-        raise pool.portable(error) from None
+    slow, ahead = 0.002, 10**6  # a task costs some microseconds, and its queue nothing
+
+    def __init__(self, workers: int) -> None:
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="cones")
+        super().__init__(self._threads)
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def abort(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The interface of an evaluator: candidates in, losses out."""
+"""What is evaluated, an `Objective`, and what evaluates it, an `Evaluator`."""
 
 from __future__ import annotations
 
@@ -10,81 +10,118 @@ from typing import Any, Self
 import numpy as np
 
 from cones.errors import InputError
+from cones.evaluate.candidates import Candidates, chunks, is_lazy
 from cones.kernels.buffers import BufferPool
-from cones.sampling import Population
 from cones.types import Matrix, Vector
 
-__all__ = ["Candidates", "Evaluator", "Objective"]
+__all__ = ["Evaluator", "Objective"]
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What to minimise: `fun(x, *args)` for one candidate, or for many rows at once if `vectorized`."""
+    """A function to minimise.
+
+    Args:
+        fun: `fun(x, *args)` returns the loss of a candidate; if `vectorized`, one loss per row of an array.
+        width: how many numbers `fun` returns per candidate. The first is its loss; the others are measurements.
+
+    Example:
+        >>> Objective(lambda x, power: x.sum() ** power, (2,)).losses(np.array([[1.0, 2.0], [0.0, 1.0]]))
+        array([9., 1.])
+    """
 
     fun: Callable[..., Any]
     args: Sequence[Any] = ()
     vectorized: bool = False
+    width: int = 1
 
-    def losses(self, rows: Matrix, first: int, out: Vector | None = None, own: bool = False) -> Vector:
-        """Losses of `rows`, the candidates from index `first` on, written to `out` as they come if it is given.
+    def unknown(self, count: int) -> Vector:
+        """An array for the losses of `count` candidates, filled with NaN; one row per candidate if width > 1."""
+        return np.full(count if self.width == 1 else (count, self.width), np.nan)
 
-        `own` says that the rows are of no use afterwards. An exception in `fun` goes on to the caller with a note that
-        names the candidate.
+    def losses(
+        self,
+        candidates: Candidates,
+        first: int = 0,
+        last: int | None = None,
+        out: Vector | None = None,
+        pool: BufferPool | None = None,
+    ) -> Vector:
+        """The losses of candidates `first` to `last`; with width > 1 a row of numbers per candidate.
+
+        Args:
+            candidates: an array of these rows, or the `Population` they belong to.
+            out: where losses are written as they come.
+            pool: memory for chunks of a population.
+
+        An exception in `fun` goes on to the caller with a note that names the candidate.
         """
-        if self.vectorized:
-            try:
-                return self._checked(self.fun(rows, *self.args), len(rows))
-            except Exception as error:
-                error.add_note(f"cones: raised by fun for candidates {first} to {first + len(rows) - 1}")
-                raise
-        losses = np.empty(len(rows)) if out is None else out
-        for index, row in enumerate(rows, start=first):
+        last = first + len(candidates) if last is None else last
+        losses = self.unknown(last - first) if out is None else out
+        for start, chunk in chunks(candidates, first, last, pool):
+            part = losses[start - first : start - first + len(chunk)]
+            if self.vectorized:
+                self._all_at_once(chunk, start, part)
+            else:
+                self._one_by_one(chunk, start, part, own=is_lazy(candidates))
+            del chunk  # its memory is used for the next
+        return losses
+
+    def _all_at_once(self, rows: Matrix, first: int, out: Vector) -> None:
+        try:
+            out[:] = self._checked(self.fun(rows, *self.args), len(rows))
+        except Exception as error:
+            error.add_note(f"cones: raised by fun for candidates {first} to {first + len(rows) - 1}")
+            raise
+
+    def _one_by_one(self, rows: Matrix, first: int, out: Vector, own: bool) -> None:
+        for index, row in enumerate(rows):
             try:
                 # `fun` may change its argument.
-                losses[index - first] = self._checked(self.fun(row if own else row.copy(), *self.args), 1)[0]
+                out[index] = self._checked(self.fun(row if own else row.copy(), *self.args), 1)[0]
             except Exception as error:
-                error.add_note(f"cones: raised by fun for candidate {index}")
+                error.add_note(f"cones: raised by fun for candidate {first + index}")
                 raise
-        return losses
-
-    def losses_of(
-        self, population: Population, first: int, last: int, out: Vector | None = None, pool: BufferPool | None = None
-    ) -> Vector:
-        """Losses of candidates `first` to `last` of a population, of which only a chunk is made at a time.
-
-        All chunks are made in the same memory, from `pool` if it is given, unless `fun` has kept hold of it.
-        """
-        losses = np.empty(last - first) if out is None else out
-        size = min(population.chunk_size, last - first)
-        pool = pool or BufferPool()
-        for start in range(first, last, size):
-            stop = min(start + size, last)
-            part = losses[start - first : stop - first]
-            memory = pool.take((size, population.shape[1]), population.noise.dtype)[: stop - start]
-            part[:] = self.losses(population.block(start, stop, out=memory), start, part, own=True)
-            del memory
-        return losses
 
     def _checked(self, value: Any, count: int) -> Vector:
         if isinstance(value, np.ma.MaskedArray):
             value = np.ma.filled(value.astype(np.float64), np.nan)
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiub" or array.size != count:
-            expected = "a number" if count == 1 and not self.vectorized else f"{count} numbers, one per row"
+        array, width = np.asarray(value), self.width
+        if array.dtype.kind not in "fiub" or array.size != count * width:
+            single = "a number" if width == 1 else f"{width} numbers"
+            many = f"{count} numbers, one per row" if width == 1 else f"{count} rows of {width} numbers"
+            expected = many if self.vectorized or count > 1 else single
             raise InputError(f"fun: expected it to return {expected}, got {type(value).__name__} {value!r:.60}")
-        return np.asarray(array, dtype=np.float64).reshape(count)
-
-
-Candidates = Matrix | Population
+        return np.asarray(array, dtype=np.float64).reshape(count if width == 1 else (count, width))
 
 
 class Evaluator(ABC):
-    """Evaluates a population. Losses come back in the order of the candidates.
+    """Computes the losses of a population.
+
+    An evaluator of your own takes an `Objective` and implements `losses`; pass the class as `workers`:
+
+        class Doubled(Evaluator):
+            def __init__(self, objective):
+                super().__init__()
+                self._objective = objective
+
+            def losses(self, candidates):
+                return 2.0 * self._objective.losses(candidates)
+
+        cones.minimize(fun, x0, workers=Doubled)           # or workers="my_module:Doubled"
+
+    The run makes one `Doubled(objective)`, calls `losses` once per iteration, and at the end `close`, or `abort` if
+    an exception or Ctrl-C ended it. An instance is used and closed in the same way; what it evaluates is its own
+    affair.
+
+    `candidates` is an array of shape (popsize, n), one candidate per row, or, where that would not fit into memory, a
+    `cones.Population`: `len(candidates)` works with both, `cones.evaluate.rows(candidates, first, last)` gives some
+    rows of either, and `objective.losses(candidates, first, last)` their losses.
 
     Attributes:
-        partial: while `losses` is at work, and after it was interrupted, the losses that are known, NaN
-            for the others; None where an evaluator cannot tell.
-        failures: why candidates of the last population have no loss, by their place.
+        partial: while `losses` runs, and after it was interrupted, the losses that are known, NaN for the others; None
+            if the evaluator does not know.
+        failures: reasons why candidates of the last population have no loss, by index.
     """
 
     partial: Vector | None = None
@@ -95,13 +132,13 @@ class Evaluator(ABC):
 
     @abstractmethod
     def losses(self, candidates: Candidates) -> Vector:
-        """One loss per candidate."""
+        """One loss per candidate, in order; NaN for a candidate without one."""
 
     def close(self) -> None:  # noqa: B027 - most evaluators hold nothing
         """Release what the evaluator itself has started."""
 
     def abort(self) -> None:
-        """Release it without waiting for work under way."""
+        """Release it without waiting for evaluations in progress."""
         self.close()
 
     def __enter__(self) -> Self:

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from cones.errors import InputError
-from cones.evaluate.evaluator import Candidates, Evaluator, Objective
-from cones.sampling import Population
+from cones.evaluate.candidates import Candidates, rows
+from cones.evaluate.evaluator import Evaluator, Objective
 from cones.types import Matrix, Vector
 
 __all__ = ["MapEvaluator"]
 
-Mapper = Callable[[Callable[[Any], float], Iterable[Any]], Iterable[float]]
+Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -24,9 +22,9 @@ class _Row:
 
     objective: Objective
 
-    def __call__(self, item: tuple[int, Matrix]) -> float:
+    def __call__(self, item: tuple[int, Matrix]) -> Any:
         index, row = item
-        return float(self.objective.losses(row, index)[0])
+        return self.objective.losses(row, index)[0]
 
 
 class MapEvaluator(Evaluator):
@@ -38,21 +36,17 @@ class MapEvaluator(Evaluator):
         self._mapper = mapper
 
     def losses(self, candidates: Candidates) -> Vector:
-        tasks = (
-            (k, candidates.block(k, k + 1) if isinstance(candidates, Population) else candidates[k : k + 1])
-            for k in range(len(candidates))
-        )
-        self.partial = np.full(len(candidates), np.nan)
+        expected = len(candidates)
+        tasks = ((k, rows(candidates, k, k + 1)) for k in range(expected))
+        self.partial = self._objective.unknown(expected)
         count = 0
         losses = self._mapper(_Row(self._objective), tasks)
         if not isinstance(losses, Iterable):
             raise InputError(f"workers: expected the map-like callable to return losses, got {type(losses).__name__}")
         for loss in losses:
-            if count < len(candidates):
+            if count < expected:
                 self.partial[count] = loss
             count += 1
-        if count != len(candidates):
-            raise InputError(
-                f"workers: expected the map-like callable to return {len(candidates)} losses, got {count} of them"
-            )
+        if count != expected:
+            raise InputError(f"workers: expected the map-like callable to return {expected} losses, got {count}")
         return self.partial.copy()

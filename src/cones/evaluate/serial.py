@@ -1,12 +1,10 @@
-"""Evaluation in this thread, one candidate after the other or all at once."""
+"""Evaluation in this thread."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from cones.evaluate.evaluator import Candidates, Evaluator, Objective
+from cones.evaluate.candidates import Candidates
+from cones.evaluate.evaluator import Evaluator, Objective
 from cones.kernels.buffers import BufferPool
-from cones.sampling import Population
 from cones.types import Vector
 
 __all__ = ["SerialEvaluator"]
@@ -21,7 +19,6 @@ class SerialEvaluator(Evaluator):
         self._pool = BufferPool()
 
     def losses(self, candidates: Candidates) -> Vector:
-        self.partial = losses = np.full(len(candidates), np.nan)
-        if isinstance(candidates, Population):
-            return self._objective.losses_of(candidates, 0, len(candidates), losses, self._pool)
-        return self._objective.losses(candidates, 0, out=losses)
+        count = len(candidates)
+        self.partial = self._objective.unknown(count)
+        return self._objective.losses(candidates, 0, count, self.partial, self._pool)

@@ -15,13 +15,15 @@ import numpy as np
 
 from cones.checks import check_integer
 from cones.errors import InputError
+from cones.evaluate import Workers
 from cones.records.folder import Folder
 from cones.records.record import read_record
 from cones.records.session import execute, read_checkpoint
+from cones.rl.episode import Episodes
 from cones.rl.policy import Policy
-from cones.rl.rollouts import Episodes
+from cones.rl.rollouts import Placement, Rollouts, episode_of
 from cones.rl.spec import TrainingRun, new_run
-from cones.rl.training import Training, rollouts_of
+from cones.rl.training import Training
 from cones.types import Vector
 
 __all__ = ["Trained", "evaluate", "execute_training", "kept_run", "load_policy", "resume", "train"]
@@ -29,7 +31,7 @@ __all__ = ["Trained", "evaluate", "execute_training", "kept_run", "load_policy",
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of a training run.
+    """The result of a training run.
 
     Attributes:
         policy: the mean policy, `action = policy(observation)`.
@@ -38,7 +40,7 @@ class Trained:
         history: columns by iteration: timesteps, population_reward, mean_reward (NaN where the mean policy was not
             evaluated), spread, step and others.
         stop: why it ended; "interrupted" after Ctrl-C, "callback" if the callback raised StopIteration.
-        problem: of an episode of the last iteration, if one failed.
+        problem: why an episode of the last iteration failed, if one did.
     """
 
     policy: Policy
@@ -54,9 +56,12 @@ def train(
     method: str = "cones",
     *,
     timesteps: float | None = None,
-    seed: int = 0,
+    rng: int = 0,
     out: str | PathLike[str] | None = None,
     threads: int | None = None,
+    workers: Workers | None = None,
+    timeout: float | None = None,
+    retries: int | None = None,
     callback: Callable[[Training], None] | None = None,
     **settings: Any,
 ) -> Trained:
@@ -66,17 +71,23 @@ def train(
         task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
         method: "cones", "es", "nes", "cma" or "sepcma".
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
-        seed: makes the run repeatable, whatever the number of threads.
-        out: a folder that keeps the run as it goes: checkpoint, record, policy. `resume` goes on from it.
+        rng: the seed. A run with the same seed gives the same numbers, wherever its episodes run.
+        out: a folder that keeps the run: checkpoint, record, policy. `resume` continues it.
         threads: simulations at a time, one per core by default.
-        callback: called with the `Training` after every iteration and every evaluation, and once more at the end;
-            StopIteration raised in it ends the training.
-        **settings: of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy), `bias`
-            (whether units have one), `sigma` (initial standard deviation of the weights), `episodes` per candidate,
-            `evaluate_every` iterations, `evaluation_episodes`, `target`; and of the method: popsize, learning_rate,
-            variance_learning_rate, radius, belief and others. The paper's for its tasks by default.
+        workers: run the episodes elsewhere: "ray", an address of Ray or Dask, a Dask client, an executor, a number of
+            processes, an evaluator; see `cones.minimize`.
+        timeout: seconds an episode may take before it counts as lost.
+        retries: how often an episode that raises, hangs or loses its worker is tried again before its candidate counts
+            as NaN. If not given, what the environment raises is raised, and lost workers and hanging episodes are tried
+            again twice.
+        callback: called with the `Training` after every iteration and every evaluation, and once more at the end. It
+            may raise StopIteration to end the training.
+        **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
+            `bias` (True if units have one), `sigma` (initial standard deviation of the weights), `episodes` per
+            candidate, `evaluate_every` iterations, `evaluation_episodes`, `target`; and of the method: popsize,
+            learning_rate, variance_learning_rate, radius, belief and others. The paper's for its tasks by default.
 
-    Ctrl-C ends the training; what there is then is returned, and kept in `out`. Environments other than the paper's run
+    Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than the paper's run
     in processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
 
     Example:
@@ -84,7 +95,8 @@ def train(
         >>> trained.policy(np.zeros(4)) in (0, 1)
         True
     """
-    return execute_training(new_run(task, method, seed, timesteps, settings), out, threads, callback)
+    placement = Placement(threads, workers, timeout, retries)
+    return execute_training(new_run(task, method, rng, timesteps, settings), out, placement, callback)
 
 
 def resume(
@@ -92,17 +104,20 @@ def resume(
     *,
     timesteps: float | None = None,
     threads: int | None = None,
+    workers: Workers | None = None,
+    timeout: float | None = None,
+    retries: int | None = None,
     callback: Callable[[Training], None] | None = None,
 ) -> Trained:
-    """Go on with a training run, bit for bit as if it had not been stopped.
+    """Continue a training run, bit for bit as if it had not been stopped.
 
     Args:
         folder: what `train` was given as `out`.
         timesteps: another budget, to train longer.
+        threads, workers, timeout, retries, callback: as for `train`.
     """
-    return execute_training(
-        kept_run(folder, timesteps), folder, threads, callback, another_budget=timesteps is not None
-    )
+    placement = Placement(threads, workers, timeout, retries)
+    return execute_training(kept_run(folder, timesteps), folder, placement, callback, timesteps is not None)
 
 
 def load_policy(folder: str | PathLike[str]) -> Policy:
@@ -114,7 +129,7 @@ def load_policy(folder: str | PathLike[str]) -> Policy:
     if path.is_dir():
         found = sorted((path / "runs").glob("*.policy.npz"))
         if not found:
-            raise InputError(f"{path}: expected a folder of a training run, and there is no policy in it")
+            raise InputError(f"{path}: expected the folder of a training run; there is no policy in it")
         if len(found) > 1:
             names = ", ".join(str(file) for file in found[:3])
             raise InputError(f"{path}: holds {len(found)} policies; name the file of one of them: {names}, ...")
@@ -122,19 +137,12 @@ def load_policy(folder: str | PathLike[str]) -> Policy:
     return Policy.load(path)
 
 
-def evaluate(policy: Policy, episodes: int = 100, *, seed: int = 0, threads: int | None = None) -> Episodes:
-    """Episodes of one policy: their `returns`, `lengths`, and `problems` where one failed."""
-    words = np.random.SeedSequence(check_integer("seed", seed, 0)).generate_state(
-        check_integer("episodes", episodes, 1)
-    )
-    with rollouts_of(policy.task, threads) as rollouts:
-        return rollouts.episodes(
-            policy.network,
-            np.tile(policy.parameters, (len(words), 1)),
-            policy.shift,
-            policy.scale,
-            [int(word) for word in words],
-        )
+def evaluate(policy: Policy, episodes: int = 100, *, rng: int = 0, threads: int | None = None) -> Episodes:
+    """Run episodes of a policy: their `returns`, `lengths`, and `problems` where one failed."""
+    words = np.random.SeedSequence(check_integer("rng", rng, 0)).generate_state(check_integer("episodes", episodes, 1))
+    with Rollouts(episode_of(policy.task, policy.network, policy.space), Placement(threads)) as rollouts:
+        parameters = np.tile(policy.parameters, (len(words), 1))
+        return rollouts.episodes(parameters, policy.shift, policy.scale, [int(word) for word in words])
 
 
 def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:
@@ -163,11 +171,11 @@ def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> Tra
 def execute_training(
     run: TrainingRun,
     out: str | PathLike[str] | None,
-    threads: int | None = None,
+    placement: Placement | None = None,
     callback: Callable[[Training], None] | None = None,
     another_budget: bool = False,
 ) -> Trained:
-    """Begin a run, or take it up from its checkpoint in `out`, and train until it ends or Ctrl-C."""
+    """Start a run, or continue it from its checkpoint in `out`, and train until it ends or Ctrl-C."""
     sessions: list[Training] = []
 
     def follow(session: Training) -> None:
@@ -187,7 +195,7 @@ def execute_training(
         else:
             place.claim(run.experiment())
         try:
-            execute(partial(Training, threads=threads), run, place, follow)
+            execute(partial(Training, placement=placement), run, place, follow)
         except KeyboardInterrupt:
             stop = "interrupted"
             if not sessions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -193,13 +194,28 @@ def _say_nothing(message):  # type: ignore[no-untyped-def]
     pass
 
 
+_handler = ctypes.c_void_p.in_dll(ctypes.CDLL(LIBRARY), "mju_user_warning")
+_quiet_lock = threading.Lock()
+_quiet = 0  # threads inside `quiet_warnings`
+_before: int | None = None  # the handler outside of it
+
+
 @contextmanager
 def quiet_warnings() -> Iterator[None]:
-    """MuJoCo neither prints its warnings nor writes them to MUJOCO_LOG.TXT in the working directory."""
-    handler = ctypes.c_void_p.in_dll(ctypes.CDLL(LIBRARY), "mju_user_warning")
-    before = handler.value
-    handler.value = before or _say_nothing.address
+    """MuJoCo neither prints its warnings nor writes them to MUJOCO_LOG.TXT in the working directory.
+
+    The handler belongs to the process: the first thread in sets it, and the last one out sets it back.
+    """
+    global _quiet, _before
+    with _quiet_lock:
+        if not _quiet:
+            _before = _handler.value
+            _handler.value = _before or _say_nothing.address
+        _quiet += 1
     try:
         yield
     finally:
-        handler.value = before
+        with _quiet_lock:
+            _quiet -= 1
+            if not _quiet:
+                _handler.value = _before

@@ -1,86 +1,102 @@
-"""The interface of a rollout engine: policies in, whole episodes out."""
+"""Rollouts: episodes of a task, run by an evaluator like any other."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
-
-from cones.rl.normaliser import Normaliser
+from cones.checks import check_integer
+from cones.errors import InputError
+from cones.evaluate import Evaluator, Objective, PoolEngine, ThreadEngine, Workers, evaluator_from
+from cones.kernels.threads import thread_count
+from cones.rl.environments import import_gymnasium, spaces_of
+from cones.rl.episode import Episode, Episodes
+from cones.rl.gymnasium_episode import GymnasiumEpisode
+from cones.rl.mujoco_episode import MujocoEpisode
 from cones.rl.policy import Network
+from cones.rl.spaces import flat_size
+from cones.rl.tasks import PHYSICS
 from cones.types import Matrix, Vector
 
-__all__ = ["Episodes", "Rollouts"]
+__all__ = ["Placement", "Rollouts", "episode_of", "network_of"]
+
+# Simulators often do not survive a fork.
+START_METHOD = "spawn"
 
 
 @dataclass(frozen=True)
-class Episodes:
-    """What became of episodes, in the order they were asked for.
+class Placement:
+    """Where episodes run. The results do not depend on it.
 
-    Attributes:
-        returns: the sum of an episode's rewards; NaN where it failed.
-        lengths: its steps.
-        moments: shape (episodes, 2, observation): the mean of an episode's observations and their summed
-            squared deviations from it.
-        problems: why an episode failed, by its place.
+    Args:
+        threads: simulations at a time on this machine, one per core by default. Compiled episodes run in threads,
+            others in processes; 1 runs them in this thread.
+        workers: runs them elsewhere instead; as for `cones.minimize`.
+        timeout, retries: as for `cones.minimize`.
     """
 
-    returns: Vector
-    lengths: Vector
-    moments: Matrix
-    problems: dict[int, str]
+    threads: int | None = None
+    workers: Workers | None = None
+    timeout: float | None = None
+    retries: int | None = None
 
-    @property
-    def timesteps(self) -> int:
-        return int(self.lengths.sum())
+    def evaluator(self, episode: Episode) -> Evaluator:
+        workers = self.workers
+        if workers is None:
+            threads = thread_count() if self.threads is None else check_integer("threads", self.threads, 1)
+            serial = threads == 1 and self.timeout is None and self.retries is None
+            engine = ThreadEngine if episode.RELEASES_LOCK else _pool
+            workers = 1 if serial else engine(threads)
+        elif self.threads is not None:
+            raise InputError("threads: expected without workers, got both")
+        objective = Objective(episode, width=episode.width)
+        return evaluator_from(objective, workers, self.timeout, self.retries, START_METHOD)
 
-    def merged_into(self, normaliser: Normaliser) -> Normaliser:
-        """The normaliser with what was observed; failed episodes are left out."""
-        for k in range(len(self.returns)):
-            if k not in self.problems:
-                normaliser = normaliser.merged(int(self.lengths[k]), self.moments[k, 0], self.moments[k, 1])
-        return normaliser
+
+def _pool(workers: int) -> PoolEngine:
+    return PoolEngine(workers, START_METHOD)
 
 
-class Rollouts(ABC):
-    """Runs episodes of one task. The result does not depend on how many threads or processes do it.
+class Rollouts:
+    """Runs episodes of one policy network on one task."""
 
-    Attributes:
-        task: the id of the environment.
-        space: its spaces; see `cones.rl.spaces`.
-    """
+    def __init__(self, episode: Episode, placement: Placement | None = None) -> None:
+        import_gymnasium(mujoco=episode.RELEASES_LOCK)
+        self.episode = episode
+        self._evaluator = (placement or Placement()).evaluator(episode)
 
-    task: str
-    space: dict[str, Any]
+    def episodes(self, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int]) -> Episodes:
+        """One episode per row of `parameters`, each from the start that gymnasium's `reset(seed=...)` gives."""
+        numbers = self._evaluator.losses(self.episode.rows(parameters, shift, scale, seeds))
+        return self.episode.episodes(numbers, self._evaluator.failures)
 
-    @abstractmethod
-    def episodes(
-        self, network: Network, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int]
-    ) -> Episodes:
-        """One episode per row of `parameters`, each from the start that gymnasium's `reset(seed=...)` gives.
-
-        The network sees (observation - shift) * scale.
-        """
-
-    def close(self) -> None:  # noqa: B027 - some hold nothing
+    def close(self) -> None:
         """Release threads, processes and environments."""
+        self._evaluator.close()
+        self.episode.close()
+
+    def abort(self) -> None:
+        """Release them without waiting for episodes in progress."""
+        self._evaluator.abort()
+        self.episode.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
 
 
-def collected(results: Sequence[tuple[float, int, Matrix, str]]) -> Episodes:
-    """Episodes from one (return, length, moments, problem or nothing) each."""
-    problems = {place: result[3] for place, result in enumerate(results) if result[3]}
-    return Episodes(
-        np.array([np.nan if result[3] else result[0] for result in results]),
-        np.array([result[1] for result in results], dtype=np.int64),
-        np.array([result[2] for result in results]),
-        problems,
-    )
+def network_of(task: str, hidden: tuple[int, ...], bias: bool) -> tuple[Network, dict[str, object]]:
+    """The policy network of a task with these hidden layers, and the task's spaces."""
+    space = spaces_of(task)
+    return Network((flat_size(space["observation"]), *hidden, flat_size(space["action"])), bias), space
+
+
+def episode_of(task: str, network: Network, space: dict[str, object]) -> Episode:
+    """The fastest episodes for a task: compiled ones for the paper's four, gymnasium's for any other."""
+    return MujocoEpisode(task, network, space) if task in PHYSICS else GymnasiumEpisode(task, network, space)

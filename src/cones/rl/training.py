@@ -10,37 +10,24 @@ from typing import Any
 import numpy as np
 
 from cones.errors import CheckpointError
-from cones.evaluate import Evaluator
-from cones.evaluate.evaluator import Candidates
+from cones.evaluate import Candidates, Evaluator
 from cones.progress.stopping import StopReason
 from cones.records.folder import Folder, Named
 from cones.records.session import Kept, Pause, Session
+from cones.rl.episode import Episodes
 from cones.rl.normaliser import Normaliser
-from cones.rl.policy import Network, Policy
-from cones.rl.rollouts import Episodes, Rollouts
-from cones.rl.spaces import flat_size
+from cones.rl.policy import Policy
+from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
 from cones.rl.spec import TrainingRun
-from cones.rl.tasks import PHYSICS
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
-__all__ = ["TIMESTEPS", "Training", "TrainingPause", "rollouts_of"]
+__all__ = ["TIMESTEPS", "Training", "TrainingPause"]
 
 TIMESTEPS = StopReason("timesteps", "The budget of timesteps is spent.", 1)
 
 # Which episodes a seed is for: those of training, or those of evaluations during it.
 TRAINING, EVALUATION = 0, 1
-
-
-def rollouts_of(task: str, threads: int | None = None) -> Rollouts:
-    """The fastest engine for a task: compiled episodes for the paper's four, processes for any other."""
-    if task in PHYSICS:
-        from cones.rl.mujoco_rollouts import MujocoRollouts
-
-        return MujocoRollouts(task, threads)
-    from cones.rl.gymnasium_rollouts import GymnasiumRollouts
-
-    return GymnasiumRollouts(task, threads)
 
 
 class Training(Session):
@@ -63,18 +50,16 @@ class Training(Session):
     )
     KEEPS_CHECKPOINT = True  # to train on
 
-    def __init__(self, run: TrainingRun, kept: Kept | None = None, threads: int | None = None) -> None:
+    def __init__(self, run: TrainingRun, kept: Kept | None = None, placement: Placement | None = None) -> None:
         self.run = run
-        self.rollouts = rollouts_of(run.task.task, threads)
-        space = self.rollouts.space
-        sizes = (flat_size(space["observation"]), *run.task.hidden, flat_size(space["action"]))
-        self.network = Network(sizes, run.task.bias)
+        self.network, self._space = network_of(run.task.task, run.task.hidden, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
         strategy, extra = kept or (run.strategy(self.network.dim), None)
         seen = Normaliser.empty(self.network.sizes[0])
         if extra is not None:
             self._check(strategy, extra)
             seen = Normaliser.from_state(extra["normaliser"])
+        self.rollouts = Rollouts(episode_of(run.task.task, self.network, self._space), placement)
         super().__init__(strategy, _Returns(self), extra)
         self._seen = {self.iteration: seen}  # by iteration: the next one's counts once the strategy is told
 
@@ -159,7 +144,7 @@ class Training(Session):
     def _episodes(self, parameters: Matrix, purpose: int) -> Episodes:
         words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(len(parameters))
         seen = self.normaliser
-        return self.rollouts.episodes(self.network, parameters, seen.shift, seen.scale, [int(word) for word in words])
+        return self.rollouts.episodes(parameters, seen.shift, seen.scale, [int(word) for word in words])
 
     def headline(self) -> str:
         found = self.last("mean_reward")
@@ -185,7 +170,7 @@ class Training(Session):
     def policy(self) -> Policy:
         """The mean policy, with the normaliser as it is now."""
         seen, mean = self.normaliser, self.strategy.state.belief.mean
-        return Policy(self.run.task.task, self.network, mean, seen.shift, seen.scale, self.rollouts.space)
+        return Policy(self.run.task.task, self.network, mean, seen.shift, seen.scale, self._space)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser.state()}
@@ -206,6 +191,9 @@ class _Returns(Evaluator):
 
     def close(self) -> None:
         self._training.rollouts.close()
+
+    def abort(self) -> None:
+        self._training.rollouts.abort()
 
 
 @dataclass(frozen=True)

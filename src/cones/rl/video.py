@@ -11,7 +11,7 @@ from typing import Any
 from cones.errors import InputError, StateError
 from cones.extras import require_extra
 from cones.rl.environments import made
-from cones.rl.gymnasium_rollouts import played
+from cones.rl.gymnasium_episode import played
 from cones.rl.policy import Policy
 
 __all__ = ["record_video"]
@@ -22,7 +22,7 @@ OPENGL = re.compile(
 )
 
 
-def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int = 0) -> tuple[float, int]:
+def record_video(policy: Policy, path: str | Path, steps: int = 1000, rng: int = 0) -> tuple[float, int]:
     """Write an episode of a policy as .mp4 or .gif; its reward so far and the number of frames."""
     ending = Path(path).suffix.lower()
     if ending not in (".mp4", ".gif"):
@@ -47,7 +47,7 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, seed: int 
             )
             writer: Any
             with imageio.get_writer(path, **options) as writer:
-                for step, (_, gain) in enumerate(played(environment, policy, seed, steps)):
+                for step, (_, gain) in enumerate(played(environment, policy, rng, steps)):
                     reward += gain
                     if step % every == 0:
                         writer.append_data(environment.render())

@@ -1,0 +1,54 @@
+"""What runs in a worker: some candidates of an objective that the worker has, or is sent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from typing import Any
+
+from cones.errors import StateError
+from cones.evaluate.evaluator import Objective
+from cones.evaluate.shared import SharedValue
+from cones.types import Vector
+
+__all__ = ["install", "run_task"]
+
+_installed: Objective | None = None
+
+
+def install(objective: Objective) -> None:
+    """Run once in each worker process: the objective is sent once, not with every task."""
+    global _installed
+    _installed = objective
+
+
+def run_task(objective: Objective | None, candidates: Any, first: int, last: int) -> Vector:
+    """The losses of candidates `first` to `last`.
+
+    Args:
+        objective: None if it was installed.
+        candidates: an array of these rows, or the population they belong to, in shared memory or not.
+    """
+    objective = objective or _installed
+    if objective is None:
+        raise StateError("workers: a worker process has no objective")
+    if isinstance(candidates, SharedValue):
+        candidates = candidates.opened()
+    try:
+        return objective.losses(candidates, first, last)
+    except Exception as error:
+        raise _portable(error) from None
+
+
+def _portable(error: Exception) -> Exception:
+    """The exception, or one with the same message if it would not survive the way to the parent process."""
+    if multiprocessing.parent_process() is None:
+        return error
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        other = StateError(f"fun raised {type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", []):
+            other.add_note(note)
+        return other

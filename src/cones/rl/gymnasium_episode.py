@@ -1,0 +1,91 @@
+"""Episodes of any gymnasium environment. Every thread of a worker keeps one environment and uses it again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cones.errors import InputError
+from cones.rl.environments import made
+from cones.rl.episode import ENDED, Episode
+from cones.rl.policy import Policy
+from cones.rl.spaces import flat
+from cones.types import Matrix, Vector
+
+__all__ = ["GymnasiumEpisode", "played"]
+
+NO_ACTION, NOT_FINITE, NO_STEP = 1, 2, 3
+
+
+@dataclass(frozen=True)
+class GymnasiumEpisode(Episode):
+    """An episode of an environment that gymnasium can make by its id, with Box or Discrete spaces.
+
+    Args:
+        horizon: the most steps of an episode, for environments that have no limit of their own.
+    """
+
+    horizon: int = 10_000
+
+    OUTCOMES: ClassVar[Mapping[int, str]] = {
+        NO_ACTION: "the policy's action after step {step} was not a finite number",
+        NOT_FINITE: "the return after step {step} is not a finite number",
+        NO_STEP: "the episode has no step",
+    }
+
+    def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
+        environment = _environment(self.task)
+        observations: list[Vector] = []
+        total, outcome = 0.0, ENDED
+        try:
+            policy = Policy(self.task, self.network, parameters, shift, scale, self.space)
+            for observation, reward in played(environment, policy, seed, self.horizon):
+                observations.append(flat(observation, self.space["observation"]))
+                total += reward
+        except InputError:  # of the policy
+            outcome = NO_ACTION
+        except Exception as error:
+            self.close()  # another attempt has a fresh environment
+            error.add_note(f"cones: raised by {self.task} in step {len(observations) + 1} of an episode")
+            raise
+        if not np.isfinite(total):
+            outcome = NOT_FINITE
+        seen = np.array(observations).reshape(-1, self.network.sizes[0])
+        if not len(seen):
+            moments[:], outcome = 0.0, outcome or NO_STEP
+        else:
+            moments[0] = seen.mean(axis=0)
+            moments[1] = np.square(seen - moments[0]).sum(axis=0)
+        result[:] = total, len(seen), outcome
+
+    def close(self) -> None:
+        _local.__dict__.pop("stack", ExitStack()).close()
+
+
+def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> Iterator[tuple[Any, float]]:
+    """The steps of an episode: the observation that the policy saw, and the reward for its action."""
+    observation, _ = environment.reset(seed=seed)
+    for _ in range(horizon):
+        following, reward, terminated, truncated, _ = environment.step(policy(observation))
+        yield observation, float(reward)
+        observation = following
+        if terminated or truncated:
+            return
+
+
+_local = threading.local()
+
+
+def _environment(task: str) -> Any:
+    """This thread's environment; one of another task is closed."""
+    if "stack" not in _local.__dict__ or _local.task != task:
+        _local.__dict__.pop("stack", ExitStack()).close()
+        stack = ExitStack()
+        _local.environment, _local.task = stack.enter_context(made(task)), task
+        _local.stack = stack
+    return _local.environment
