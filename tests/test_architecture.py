@@ -67,7 +67,10 @@ def imports_of(name: str) -> set[str]:
                 inner = f"{base}.{alias.name}"
                 found.add(inner if inner in MODULES else _module(base))
         elif (  # import_module("cones.x")
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in MODULES and "." in node.value
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value in MODULES
+            and "." in node.value
         ):
             found.add(node.value)
     return found - {name}

@@ -150,7 +150,7 @@ def test_bad_settings_are_named(settings: dict[str, object], message: str) -> No
 def test_a_typo_in_a_setting_is_refused() -> None:
     with pytest.raises(
         TypeError,
-        match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; did you mean popsize\?; expected one of radius, ",
+        match=r"CoNES\(\) got an unexpected keyword argument 'popsice'; did you mean popsize\?; expected one of rad",
     ):
         cones.CoNES([0.0], popsice=10)
 

@@ -117,6 +117,16 @@ def sphere(X: np.ndarray) -> np.ndarray:
     return (X**2).sum(axis=1)
 
 
+def advance(es: cones.Strategy, iterations: int) -> list[Any]:
+    """The states after each of some iterations."""
+    states = []
+    for _ in range(iterations):
+        X = es.ask()
+        es.tell(X, sphere(X))
+        states.append(es.state)
+    return states
+
+
 class TestASolverThatFails:
     settings: dict[str, Any] = {"radius": 1.0, "vectorized": True, "rng": 0, "popsize": 10}  # noqa: RUF012
 
@@ -141,14 +151,12 @@ class TestASolverThatFails:
     def test_by_ask_and_tell_it_is_the_same(self) -> None:
         es = cones.CoNES(np.ones(4), radius=1.0, solver=Failing(), rng=0, popsize=10)
         with pytest.warns(RuntimeWarning, match="found no step"):
-            es.tell(es.ask(), sphere(es.ask()))
+            advance(es, 1)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for _ in range(8):
-                assert es.stop() is None
-                es.tell(es.ask(), sphere(es.ask()))
+            advance(es, 8)
             assert es.stop() is None
-            es.tell(es.ask(), sphere(es.ask()))
+            advance(es, 1)
         assert es.stop().name == "no_step"
         assert es.state.failed_steps == 10
 
@@ -165,34 +173,29 @@ class TestASolverThatFails:
         assert (result.history["step_status"][~failed] == StepStatus.OPTIMAL.code).all()
 
     def test_nine_twice_are_not_ten_in_a_row(self) -> None:
+        es = cones.CoNES(np.ones(4), radius=1.0, solver=Failing(0, 8), rng=0, popsize=10, maxiter=40)
         with pytest.warns(RuntimeWarning, match="found no step"):
-            es = cones.CoNES(np.ones(4), radius=1.0, solver=Failing(0, 8), rng=0, popsize=10, maxiter=40)
-            for _ in range(10):
-                es.tell(es.ask(), sphere(es.ask()))
+            advance(es, 10)
         calls.clear()
-        for _ in range(9):
-            es.tell(es.ask(), sphere(es.ask()))
+        advance(es, 9)
         assert es.stop() is None
         assert es.state.failed_steps == 18
 
     def test_an_optimizer_does_not_see_steps_that_were_not_found(self) -> None:
+        es = cones.CoNES(np.ones(4), radius=1.0, solver=Failing(2, 4), rng=0, popsize=10)
         with pytest.warns(RuntimeWarning, match="found no step"):
-            es = cones.CoNES(np.ones(4), radius=1.0, solver=Failing(2, 4), rng=0, popsize=10)
-            counts = []
-            for _ in range(7):
-                es.tell(es.ask(), sphere(es.ask()))
-                counts.append(es.state.components.optimizer.count)
-        assert counts == [1, 2, 2, 2, 2, 3, 4]
+            states = advance(es, 7)
+        assert [state.components.optimizer.count for state in states] == [1, 2, 2, 2, 2, 3, 4]
 
     def test_a_checkpoint_keeps_the_count_and_warns_no_more(self, tmp_path: Path) -> None:
         es = cones.CoNES(np.ones(4), radius=1.0, solver=Failing(), rng=0, popsize=10)
         with pytest.warns(RuntimeWarning, match="found no step"):
-            es.tell(es.ask(), sphere(es.ask()))
+            advance(es, 1)
         es.save(tmp_path / "run.ckpt")
         again = cones.load(tmp_path / "run.ckpt", allow=[Failing])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            again.tell(again.ask(), sphere(again.ask()))
+            advance(again, 1)
         assert again.state.failed_steps == 2
         assert again.result.failed_steps == 2
 

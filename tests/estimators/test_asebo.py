@@ -95,12 +95,10 @@ class TestEstimator:
             np.testing.assert_allclose(estimate.gradient.mean, u @ z / 6, atol=1e-13)
             np.testing.assert_allclose(estimate.gradient.covariance.values, u @ (z**2 - 1) / 12, atol=1e-13)
             assert_same(estimate.noise, score_function(sample).noise)
-            np.testing.assert_allclose(
-                sample.candidates(), sample.belief.candidates(z), atol=1e-13
-            )
+            np.testing.assert_allclose(sample.candidates(), sample.belief.candidates(z), atol=1e-13)
 
     def test_the_subspace_and_alpha_are_those_of_the_rule(self) -> None:
-        """U: leading eigenvectors of the sum of the last gradients' outer products; alpha: |g_perp| / |g_par|, in it."""
+        """U has the leading eigenvectors of the sum of the last gradients' outer products; alpha is |g_perp| / |g_par|."""
         asebo = Asebo(warm_up=3, archive=5, share=0.7)
         gradients, alphas = [], []
         for estimate, state, _ in iterations(asebo, 12):
