@@ -129,7 +129,7 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"popsize": 7.5}, "popsize: expected an integer, got 7.5"),
         ({"belief": "spherical"}, "belief: expected one of 'diagonal', 'full' or 'module:Class', got 'spherical'"),
         ({"shaping": "ranks"}, "shaping: expected one of 'centred_ranks'"),
-        ({"optimizer": "adm"}, r"optimizer: expected 'adam'.* got 'adm'; did you mean adam\?"),
+        ({"optimizer": "adm"}, r"optimizer: expected one of 'adam'.* got 'adm'; did you mean adam\?"),
         ({"solver": "simplex"}, "solver: expected 'dual' with adaptive radii, got 'simplex'"),
         ({"solver": "simplex", "radius": 1.0}, "solver: expected .*'dual'.* got 'simplex'"),
         ({"radius": "adaptiv"}, "radius: expected 'adaptive', 'paper' or a number, got 'adaptiv'"),

@@ -20,7 +20,7 @@ import importlib
 import inspect
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from cones.errors import InputError
 
@@ -37,9 +37,8 @@ __all__ = [
     "suggestion",
 ]
 
-T = TypeVar("T")
-
 _COMPONENTS: dict[str, dict[str, type[Component]]] = {}
+_INTERFACES: dict[str, type] = {}
 _STORABLE: dict[str, type] = {}
 
 
@@ -73,6 +72,8 @@ class Component(Storable):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "kind" in cls.__dict__:
+            _INTERFACES[cls.kind] = cls
         if "name" in cls.__dict__ and cls.__module__.startswith("cones."):
             _COMPONENTS.setdefault(cls.kind, {})[cls.name] = cls
 
@@ -87,11 +88,12 @@ def components(kind: str) -> dict[str, type[Any]]:
     return dict(_COMPONENTS.get(kind, {}))
 
 
-def setting(default: Any = dataclasses.MISSING, sentence: str = "", factory: Any = dataclasses.MISSING) -> Any:
-    """A dataclass field with a sentence about it, for `--help` and the reference."""
-    if factory is not dataclasses.MISSING:
-        return dataclasses.field(default_factory=factory, metadata={"sentence": sentence})
-    return dataclasses.field(default=default, metadata={"sentence": sentence})
+def setting(default: Any = dataclasses.MISSING, sentence: str = "", *, kind: str = "") -> Any:
+    """A dataclass field with a sentence about it, for `--help` and the reference.
+
+    A setting that is a component itself names its `kind`, so that it can be written as text, too.
+    """
+    return dataclasses.field(default=default, metadata={"sentence": sentence, "kind": kind})
 
 
 def settings_of(component: type) -> dict[str, str]:
@@ -101,21 +103,19 @@ def settings_of(component: type) -> dict[str, str]:
     }
 
 
-def component_from(kind: str, value: Any, interface: type[T], **defaults: Any) -> T:
-    """The component that a user's value stands for; see the top of this module.
-
-    `defaults` are settings of the context, such as popsize, for those components that have them.
-    """
+def component_from(kind: str, value: Any) -> Any:
+    """The component that a user's value stands for; see the top of this module."""
+    interface = _INTERFACES[kind]
     if isinstance(value, interface):
         return value
     settings: dict[str, Any] = {}
     if isinstance(value, Mapping):
         settings = {str(name): part for name, part in value.items() if name != "name"}
         value = value.get("name")
-    elif isinstance(value, str):
+    if isinstance(value, str):
         value, *assignments = value.split(",")
-        settings = dict(_assignment(kind, text) for text in assignments)
-    made = found(kind, value) if isinstance(value, str) else value
+        settings = {**dict(_assignment(kind, text) for text in assignments), **settings}
+    made: Any = found(kind, value) if isinstance(value, str) else value
     if not (inspect.isclass(made) and issubclass(made, interface)):
         names, hint = ", ".join(map(repr, components(kind))), suggestion(value, components(kind))
         raise InputError(
@@ -129,9 +129,11 @@ def component_from(kind: str, value: Any, interface: type[T], **defaults: Any) -
                 f"{kind}.{name}: unknown setting of {made.__name__}; expected one of {', '.join(known) or 'none'}"
                 f"{suggestion(name, known)}"
             )
-    context = {name: part for name, part in defaults.items() if name in known}
+    fields: Any = dataclasses.fields(made) if known else ()  # type: ignore[arg-type]
+    kinds = {field.name: str(field.metadata.get("kind", "")) for field in fields}
+    parts = {name: component_from(kinds[name], part) if kinds[name] else part for name, part in settings.items()}
     try:
-        return made(**{**context, **settings})
+        return made(**parts)
     except TypeError as error:
         raise InputError(f"{kind}: {made.__name__} cannot be made: {error}") from None
 

@@ -171,12 +171,12 @@ def CoNES(
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
     given = _given(settings)
     if "optimizer" in given:
-        given["optimizer"] = component_from("optimizer", given["optimizer"], Optimizer)  # type: ignore[type-abstract]
+        given["optimizer"] = component_from("optimizer", given["optimizer"])
     direct = isinstance(given.get("optimizer", Direct()), Direct)
     if step is not None:
         if radius is not None or solver is not None:
             raise InputError("step: expected neither radius nor solver beside it")
-        rule: StepRule = component_from("step", step, StepRule)  # type: ignore[type-abstract]
+        rule: StepRule = component_from("step", step)
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), "belief": None, **given})
         radius = rule
@@ -196,7 +196,7 @@ def CoNES(
         if radius != "paper":
             raise InputError(f"radius: expected 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
-    return _compose("CoNES", x0, sigma0, Convex(radius, solver or "dual"), **given)
+    return _compose("CoNES", x0, sigma0, Convex(radius, component_from("solver", solver or "dual")), **given)
 
 
 METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
@@ -281,9 +281,9 @@ def _compose(
     algorithm = Algorithm(
         _design(antithetic),
         shaping_from(shaping),
-        component_from("estimator", estimator, Estimator),  # type: ignore[type-abstract]
+        component_from("estimator", estimator),
         step,
-        component_from("optimizer", optimizer, Optimizer),  # type: ignore[type-abstract]
+        component_from("optimizer", optimizer),
     )
     algorithm.design.check(popsize)
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))

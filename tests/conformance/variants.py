@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cones import Step, storage
-from cones.component import Component, components
+from cones.component import Component, component_from, components
 from cones.errors import MissingExtraError
 
 # The settings to test a component with: by kind and name, one or several sets.
@@ -71,7 +71,7 @@ def variants(kind: str) -> Any:
 def make(kind: str, name: str, settings: dict[str, Any]) -> Any:
     """The component; the test is skipped if a package or a licence that it needs is missing."""
     try:
-        return components(kind)[name](**settings)
+        return component_from(kind, {"name": name, **settings})
     except MissingExtraError as error:
         pytest.skip(str(error))
 

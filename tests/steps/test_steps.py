@@ -54,5 +54,5 @@ def test_convex_points_to_the_solution_of_the_step(kind: str) -> None:
 def test_convex_checks_its_settings(kind: str) -> None:
     with pytest.raises(InputError, match="radius: expected a positive number, got -1"):
         Convex(-1.0)
-    with pytest.raises(InputError, match=r"solver: expected .*'dual'"):
+    with pytest.raises(InputError, match="solver: expected a Solver"):
         Convex(1.0, kind)

@@ -66,7 +66,7 @@ class Adam(Optimizer[AdamState]):
 
     def start(self, step: Step[Any]) -> AdamState:
         zeros, matrix = np.zeros_like(step.shift), step.log_ratio
-        if matrix.keeps_axes:
+        if matrix is not None and matrix.keeps_axes:
             return AdamState(0, zeros, zeros, np.zeros_like(matrix.values), np.zeros_like(matrix.values))
         return AdamState(0, zeros, zeros, None, np.zeros(()))
 
@@ -77,6 +77,8 @@ class Adam(Optimizer[AdamState]):
             values, *moments = self._descent(rate, t, matrix.values, state.covariance_first, state.covariance_second)
             new = AdamState(t, first, second, moments[0], moments[1])
             return step._replace(shift=shift, log_ratio=DiagonalMatrix(values)), new
+        if matrix is None:
+            return step._replace(shift=shift), AdamState(t, first, second, None, state.covariance_second)
         square = self.beta2 * state.covariance_second + (1.0 - self.beta2) * np.mean(matrix.values**2)
         factor = -rate / (math.sqrt(float(square) / (1.0 - self.beta2**t)) + self.epsilon)
         log_ratio = matrix.map(lambda values: factor * values)

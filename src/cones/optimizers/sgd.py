@@ -55,13 +55,15 @@ class SGD(Optimizer[SGDState]):
 
     def start(self, step: Step[Any]) -> SGDState:
         matrix = step.log_ratio
-        return SGDState(np.zeros_like(step.shift), np.zeros_like(matrix.values) if matrix.keeps_axes else None)
+        keeps = matrix is not None and matrix.keeps_axes
+        return SGDState(np.zeros_like(step.shift), np.zeros_like(matrix.values) if keeps else None)
 
     def update(self, state: SGDState, step: Step[Any]) -> tuple[Step[Any], SGDState]:
         matrix, rate = step.log_ratio, self.variance_learning_rate or 0.0
         shift, mean = self._descent(self.learning_rate, state.mean, step.shift)
         if state.covariance is None:
-            return step._replace(shift=shift, log_ratio=matrix.map(lambda g: -rate * g)), SGDState(mean, None)
+            log_ratio = None if matrix is None else matrix.map(lambda g: -rate * g)
+            return step._replace(shift=shift, log_ratio=log_ratio), SGDState(mean, None)
         values, covariance = self._descent(rate, state.covariance, matrix.values)
         return step._replace(shift=shift, log_ratio=DiagonalMatrix(values)), SGDState(mean, covariance)
 

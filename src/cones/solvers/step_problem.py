@@ -57,8 +57,8 @@ def solve_step(
         raise InputError(f"belief: expected a DiagonalGaussian or a FullGaussian, got {type(belief).__name__}")
     if not isinstance(gradient, Gradient):
         raise InputError(f"gradient: expected a cones.Gradient, got {type(gradient).__name__}")
-    ball = Ball(component_from("divergence", divergence, Divergence), radius)  # type: ignore[type-abstract]
-    chosen = component_from("solver", solver, Solver)  # type: ignore[type-abstract]
+    ball = Ball(component_from("divergence", divergence), radius)
+    chosen: Solver = component_from("solver", solver)
     mean = check_array("gradient.mean", gradient.mean)
     covariance = check_array("gradient.covariance", gradient.covariance)
     # The step does not depend on the scale of the gradient; divided by it, nothing can overflow.

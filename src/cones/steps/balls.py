@@ -13,15 +13,13 @@ The radii come from controls, one per ball; see `cones.radius`. Such a step is t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from cones.beliefs import FrameGradient, FrameMatrix, Gaussian, Step, StepStatus
-from cones.checks import store
-from cones.component import Storable, component_from, setting
+from cones.component import Storable, setting
 from cones.divergences import KL, Ball
 from cones.errors import InputError
 from cones.estimators import Estimate
@@ -65,21 +63,16 @@ class Balls(StepRule):
 
     # About the step of an evolution strategy that moves to the weighted mean of its better half. On a loss without a
     # minimum a bound keeps the mean within the numbers that can be told from each other.
-    mean: RadiusControl[Any] = setting(
-        factory=lambda: PathLength(1.5, largest=1e6), sentence="Control of the mean's radius."
-    )
-    scale: RadiusControl[Any] = setting(factory=SignalRatio, sentence="Control of the scale's radius.")
+    mean: RadiusControl[Any] = setting(PathLength(1.5, largest=1e6), "Control of the mean's radius.", kind="radius")
+    scale: RadiusControl[Any] = setting(SignalRatio(), "Control of the scale's radius.", kind="radius")
     # From 0.05 to 1 times natural gradient descent. At the mean's gain the shape is learnt 5 to 50 times worse.
     shape: RadiusControl[Any] = setting(
-        factory=lambda: PathLength(0.05, gain=0.5, largest=1.0), sentence="Control of the shape's radius."
+        PathLength(0.05, gain=0.5, largest=1.0), "Control of the shape's radius.", kind="radius"
     )
 
     def __post_init__(self) -> None:
         for ball in fields(self):
             control = getattr(self, ball.name)
-            if isinstance(control, (str, Mapping, type)):
-                control = component_from("radius", control, RadiusControl)  # type: ignore[type-abstract]
-                store(self, **{ball.name: control})
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
             if isinstance(control, SignalRatio) and ball.name != "scale":

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cones.beliefs import Gaussian, Step
-from cones.checks import store
-from cones.component import component_from, setting
+from cones.checks import check_kind, store
+from cones.component import setting
 from cones.divergences import KL, Ball, Divergence
 from cones.estimators import Estimate
 from cones.solvers import Dual, Solver
@@ -23,15 +23,14 @@ class Convex(StepRule):
     name = "convex"
 
     radius: float = setting(sentence="Radius of the ball D <= radius^2, the paper's epsilon.")
-    solver: Any = setting(Dual(), 'Solver of the program: "dual" (exact), or "cvxpy", "clarabel", "scs", "mosek".')
-    divergence: Any = setting(KL(), 'What the ball is of: "kl", the paper\'s.')
+    solver: Solver = setting(
+        Dual(), 'Solver of the program: "dual" (exact), or "cvxpy", "clarabel", "scs", "mosek".', kind="solver"
+    )
+    divergence: Divergence = setting(KL(), 'What the ball is of: "kl", the paper\'s.', kind="divergence")
 
     def __post_init__(self) -> None:
-        store(
-            self,
-            solver=component_from("solver", self.solver, Solver),  # type: ignore[type-abstract]
-            divergence=component_from("divergence", self.divergence, Divergence),  # type: ignore[type-abstract]
-        )
+        check_kind("solver", self.solver, Solver)
+        check_kind("divergence", self.divergence, Divergence)
         store(self, radius=self.ball.radius)
 
     @property
