@@ -240,6 +240,20 @@ class TestRefusals:
         with pytest.raises(CheckpointError, match=r"none\.ckpt: no such file"):
             cones.load(tmp_path / "none.ckpt")
 
+    def test_text_where_a_component_belongs_imports_nothing(self, good: Path, tmp_path: Path, monkeypatch) -> None:
+        (tmp_path / "planted.py").write_text("raise SystemExit('imported')\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        for field in ("mean", "scale", "shape"):
+            self.edit(
+                good,
+                lambda header, field=field: header["strategy"]["parts"]["algorithm"]["parts"]["step"]["parts"].update(
+                    {field: "planted:Control"}
+                ),
+            )
+            with pytest.raises(CheckpointError, match="expected a control"):
+                cones.load(good)
+        assert "planted" not in sys.modules
+
     def test_truncated_at_any_length(self, good: Path) -> None:
         whole = good.read_bytes()
         for length in [0, 1, 10, 100, *range(200, len(whole), 499), len(whole) - 1]:
