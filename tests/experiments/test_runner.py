@@ -308,7 +308,7 @@ def test_bad_folders_are_named(tmp_path: Path) -> None:
         summarise(Folder(tmp_path))
     folder = Folder(tmp_path)
     folder.claim(small().specification())
-    with pytest.raises(InputError, match="expected records of runs, and there are none yet"):
+    with pytest.raises(InputError, match="expected records of runs; there are none yet"):
         summarise(folder)
     run = small().runs()[0]
     folder.record_path(run).write_bytes(b"half")

@@ -182,7 +182,7 @@ def test_a_figure_of_pyplot_where_pyplot_is_in_use(monkeypatch: pytest.MonkeyPat
         (lambda: cones.plot(run(), x="time"), "x: expected evaluations, timesteps, seconds or iterations, got 'time'"),
         (
             lambda: cones.plot(run(), x="timesteps"),
-            "x: expected an axis that all runs have, and run 1 has no timesteps",
+            "x: expected an axis that all runs have; run 1 has no timesteps",
         ),
         (lambda: cones.plot(run(), out="a.bmp"), "out: expected a name that ends in .png, .pdf or .svg, got a.bmp"),
         (lambda: cones.plot(run(), out="nowhere/a.png"), "out: no folder"),

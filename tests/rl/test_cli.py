@@ -160,7 +160,7 @@ def test_an_environment_in_the_working_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ("Swimmer-v2", "the nearest that there is: Swimmer-v4"),
+        ("Swimmer-v2", "did you mean Swimmer-v4?"),
         ("environments:PointDict-v0", "observation"),
         ("nowhere:X-v0", "No module named 'nowhere'"),
     ],

@@ -27,8 +27,8 @@ __all__ = ["add_to"]
 
 RUN = """\
 Run an experiment that a TOML file declares: every method on every problem with every seed.
-Runs are spread over all cores. Each writes a record as it goes; finished runs are skipped and broken
-ones taken up from their checkpoint, so that after a crash or Ctrl-C the same command goes on.
+Runs are spread over all cores. Each writes its record while it runs. After a crash or Ctrl-C the same command goes on:
+finished runs are skipped, and the others continue from their checkpoints.
 
 an experiment file:
   name = "mine"
@@ -69,7 +69,7 @@ the package cmaes, on eight functions.
 robustness: adaptive radii with initial spreads that are wrong by ten, and with noisy losses.
   --full       1000 dimensions, 5 seeds
 
-The same command goes on where it was stopped.
+After Ctrl-C the same command continues.
 """
 
 
@@ -85,7 +85,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
     text = "figures and report of a folder of results"
     report = commands.add_parser("report", parents=[common], help=text, description=f"Write {text}.")
-    report.add_argument("folder", metavar="DIR", help="a folder that `cones run` or `cones reproduce` has filled")
+    report.add_argument(
+        "folder", metavar="DIR", help="folder that `cones run`, `cones reproduce` or `cones train` has written"
+    )
     report.set_defaults(call=report_folder)
 
     again = commands.add_parser(
@@ -131,7 +133,7 @@ def reproduce(options: argparse.Namespace) -> int:
             if getattr(options, name):
                 raise InputError(f"--{name.replace('_', '-')}: expected with `cones reproduce rl` only")
     if options.what == "robustness" and not options.full:
-        raise InputError("robustness: expected with --full; there is no short form")
+        raise InputError("robustness: expected with --full; there is no quick form")
     forms = {"": options.full, "-sweep": options.sweep, "-adaptive": options.adaptive}
     name = options.what + next((form for form, chosen in forms.items() if chosen), "-quick")
     with as_file(files("cones.experiments").joinpath(f"declared/{name}.toml")) as path:
@@ -180,7 +182,7 @@ def _run(
 
 
 def _chosen(flag: str, text: str | None, known: list[str]) -> set[str]:
-    """The names that a list separated by commas chooses, whatever their case; all if there is none."""
+    """The names in a list separated by commas, in any case; all names if the list is empty."""
     if not text:
         return set(known)
     by_name = {name.lower(): name for name in known}

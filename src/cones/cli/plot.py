@@ -1,4 +1,4 @@
-"""`cones plot`: figures of runs, whatever they have left behind."""
+"""`cones plot`: figures of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["add_to"]
 DESCRIPTION = """\
 Draw runs over each other: loss or reward, spread, step length, radii and KL, as far as they are recorded.
 
-  cones plot run.ckpt                              a checkpoint, of a run that is going on or has ended
+  cones plot run.ckpt                              a checkpoint of a run that is in progress or has ended
   cones plot a.json b.json --labels ES,CoNES       what `cones minimize --out` has written
   cones plot results/runs/*.json.gz --x seconds    records of an experiment
   cones plot swimmer                               a folder of `cones train` or `cones run`
@@ -36,7 +36,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", default="cones.png", help=".png, .pdf or .svg (default cones.png)")
     parser.add_argument("--x", choices=AXES, help="default: evaluations, or timesteps of training runs")
     parser.add_argument("--labels", metavar="A,B", help="one per FILE, separated by commas")
-    parser.add_argument("--title", metavar="TEXT", default="", help="of the figure")
+    parser.add_argument("--title", metavar="TEXT", default="", help="title of the figure")
     parser.set_defaults(call=run)
 
 

@@ -28,7 +28,8 @@ from cones.run.display import ProgressLine, duration
 __all__ = ["add_to"]
 
 TRAIN = """\
-Train a policy on a gymnasium environment: a network with tanh units, observations normalised as they come.
+Train a policy on a gymnasium environment: a network with tanh units, on observations that are normalised by their
+running mean and variance.
 
   cones train Swimmer-v4 --seed 0 --timesteps 3e6
   cones train CartPole-v1 --timesteps 1e5 --hidden 8
@@ -38,8 +39,8 @@ For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's tasks, wh
 simulation per thread, and the defaults are the paper's hyperparameters. Any other environment with Box or Discrete
 spaces runs in processes, one environment each.
 
---out keeps the run: record, policy, and a checkpoint. After Ctrl-C or a crash `cones resume DIR` goes on exactly;
-`cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use what there is.
+--out keeps the run: record, policy and checkpoint. After Ctrl-C or a crash `cones resume DIR` continues it bit for bit;
+`cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use these files.
 """
 
 METHOD_SETTINGS = (
@@ -63,7 +64,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     train = commands.add_parser("train", parents=[common], help=text, description=TRAIN, formatter_class=raw)
     train.add_argument("task", metavar="ENV", help="the id of an environment")
     train.add_argument("--method", choices=list(METHODS), default="cones", help="default: cones")
-    train.add_argument("--seed", metavar="K", type=int, default=0, help="makes the run repeatable (default 0)")
+    train.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the run (default 0)")
     train.add_argument("--timesteps", metavar="T", type=float, help="budget (default: the paper's, or 10^6)")
     train.add_argument("--out", metavar="DIR", help="folder of the run (default: cones-results/ENV-METHOD-seed-K)")
     policy = train.add_argument_group("the policy and its episodes")
@@ -86,26 +87,26 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     _running(train)
     train.set_defaults(call=run_train)
 
-    text = "go on with a training run"
+    text = "continue a training run"
     again = commands.add_parser(
         "resume", parents=[common], help=text, description=f"{text.capitalize()}, exactly where it was stopped."
     )
-    again.add_argument("folder", metavar="DIR", help="what `cones train` has made")
+    again.add_argument("folder", metavar="DIR", help="folder that `cones train` has written")
     again.add_argument("--timesteps", metavar="T", type=float, help="another budget, to train longer")
     _running(again)
     again.set_defaults(call=run_resume)
 
-    text = "episodes of a trained policy"
+    text = "run episodes of a trained policy"
     test = commands.add_parser(
         "evaluate", parents=[common], help=text, description="Mean and standard deviation of a policy's rewards."
     )
-    test.add_argument("folder", metavar="DIR", help="what `cones train` has made, or a .policy.npz file")
-    test.add_argument("--episodes", metavar="M", type=int, default=100, help="how many (default 100)")
-    test.add_argument("--seed", metavar="K", type=int, default=0, help="of the episodes (default 0)")
+    test.add_argument("folder", metavar="DIR", help="folder that `cones train` has written, or a .policy.npz file")
+    test.add_argument("--episodes", metavar="M", type=int, default=100, help="number of episodes (default 100)")
+    test.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the episodes (default 0)")
     test.add_argument("--threads", metavar="K", type=int, help="simulations at a time (default: one per core)")
     test.set_defaults(call=run_evaluate)
 
-    text = "a video of a trained policy"
+    text = "write a video of a trained policy"
     play = commands.add_parser(
         "play",
         parents=[common],
@@ -114,10 +115,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "OpenGL without a screen: Debian's libosmesa6 (MUJOCO_GL=osmesa, chosen where it is found) or libegl1 with a "
         "driver (MUJOCO_GL=egl).",
     )
-    play.add_argument("folder", metavar="DIR", help="what `cones train` has made, or a .policy.npz file")
-    play.add_argument("--video", metavar="FILE", required=True, help="where to write it: .mp4 or .gif")
-    play.add_argument("--steps", metavar="N", type=int, default=1000, help="at most so many (default 1000)")
-    play.add_argument("--seed", metavar="K", type=int, default=0, help="of the episode (default 0)")
+    play.add_argument("folder", metavar="DIR", help="folder that `cones train` has written, or a .policy.npz file")
+    play.add_argument("--video", metavar="FILE", required=True, help="the file to write: .mp4 or .gif")
+    play.add_argument("--steps", metavar="N", type=int, default=1000, help="the most steps (default 1000)")
+    play.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the episode (default 0)")
     play.set_defaults(call=run_play)
 
 
@@ -130,10 +131,12 @@ def _running(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--timeout", metavar="S", type=float, help="seconds an episode may take")
     parser.add_argument(
-        "--retries", metavar="K", type=int, help="try an episode that fails again so often before it counts as NaN"
+        "--retries", metavar="K", type=int, help="attempts after the first before an episode that fails counts as NaN"
     )
-    parser.add_argument("--tensorboard", metavar="DIR", help="log there, too; needs pip install 'cones[tensorboard]'")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--tensorboard", metavar="DIR", help="also log to this folder; needs pip install 'cones[tensorboard]'"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def run_train(options: argparse.Namespace) -> int:
@@ -231,7 +234,7 @@ class _Progress(ProgressLine):
     def __call__(self, training: Training) -> None:
         now, steps = time.monotonic(), training.timesteps
         if self._begin is None:
-            self._begin = now, steps  # what was done before it was taken up again says nothing of its speed
+            self._begin = now, steps  # what was done before it was resumed says nothing about its speed
         self.show(lambda: self._line(training, now, steps))
 
     def _line(self, training: Training, now: float, steps: int) -> str:

@@ -21,7 +21,7 @@ SCATTERS = 5  # attempts to send a value to all workers
 
 
 def is_dask_client(value: object) -> bool:
-    """Without importing Dask for those who do not use it."""
+    """True for a `dask.distributed.Client`; does not import Dask."""
     return any(kind.__module__ == "distributed.client" and kind.__name__ == "Client" for kind in type(value).__mro__)
 
 
@@ -82,7 +82,7 @@ class DaskEngine(Engine):
             raise StateError(f"workers: the Dask client takes no work ({error})") from None
 
     def give_up(self, future: Future[Any]) -> bool:
-        return False  # Dask forgets a call that is cancelled, and its worker goes on with it
+        return False  # Dask forgets a cancelled call, but its worker continues it
 
     def is_lost(self, error: BaseException) -> bool:
         from distributed.client import FutureCancelledError
@@ -101,7 +101,7 @@ class DaskEngine(Engine):
 
 
 class _Answer(Future[Any]):
-    """What a task on Dask comes to, whatever that is: Dask's own executor never tells of a result that was lost."""
+    """The result of a task on Dask. Dask's own executor never reports a result that was lost."""
 
     def __init__(self, task: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Evaluation on an engine: work goes out in blocks, what fails is tried again, and what fails for good is NaN."""
+"""Evaluation on an engine: candidates are sent in tasks; one that fails is tried again, and then counts as NaN."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["DispatchEvaluator"]
 
 # A few tasks per worker: large ones cost less to send, several even out candidates that take longer.
 TASKS_PER_WORKER = 4
-# How often we look for what is never told: that a future was cancelled by somebody else.
+# Seconds between looks for futures that somebody else has cancelled, of which nobody is told.
 LOOK_SECONDS = 1.0
-# How often a candidate whose worker was lost is tried again, if the user does not say.
+# Attempts after the first for a candidate whose worker was lost, by default.
 RETRIES = 2
 
 
@@ -39,10 +39,9 @@ class DispatchEvaluator(Evaluator):
     """Evaluates on the workers of an engine.
 
     Args:
-        timeout: seconds that a candidate may take. Candidates then go out one by one, as those that are slow do.
+        timeout: seconds a candidate may take. Each candidate is then a task of its own, as slow ones are.
         retries: how often a candidate that raises, hangs or loses its worker is tried again before it counts as NaN.
-            If None, an exception of the function is raised at once, and only lost workers and hanging calls are
-            tried again, twice.
+            If None, what the function raises is raised, and lost workers and hanging calls are tried again twice.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class DispatchEvaluator(Evaluator):
         self._hanging: list[Future[Vector]] = []  # calls that were given up and still hold their workers
 
     def hanging(self) -> int:
-        """Workers that are held by a call which was given up; it may still come back."""
+        """The number of workers held by calls that were given up and may still return."""
         self._hanging = [future for future in self._hanging if not future.done()]
         return len(self._hanging)
 
@@ -68,7 +67,7 @@ class DispatchEvaluator(Evaluator):
         self._hanging.append(future)
 
     def reinstall(self) -> None:
-        """After a worker was lost, which may have held the only copy of what was shared."""
+        """Send the objective again: a lost worker may have held the only copy."""
         self._installed = self._engine.install(self._objective)
 
     def goes_alone(self, candidates: Candidates) -> bool:
@@ -96,7 +95,7 @@ class DispatchEvaluator(Evaluator):
 
 
 class _Round:
-    """A population under way."""
+    """The evaluation of one population."""
 
     def __init__(self, evaluator: DispatchEvaluator, candidates: Candidates, losses: Vector) -> None:
         self._evaluator, self._candidates, self._losses = evaluator, candidates, losses
@@ -125,7 +124,7 @@ class _Round:
             self._raise_first()
 
     def close(self) -> None:
-        # If this was cut short, what has come in is kept.
+        # After an interrupt, the losses that have arrived are kept.
         for future, (task, _) in self._under_way.items():
             future.cancel()
             if future.done() and not future.cancelled() and future.exception() is None:
@@ -158,7 +157,7 @@ class _Round:
             self._under_way[future] = task, deadline
 
     def _limit(self) -> int:
-        """Tasks that may be under way. One that may have killed a worker is alone, so that it can be told."""
+        """The most tasks in progress. One that may have killed a worker runs alone, so that it can be blamed."""
         free = self.workers - self._evaluator.hanging()
         if self._waiting[0].suspect or any(task.suspect for task, _ in self._under_way.values()):
             return min(1, free)
@@ -196,7 +195,7 @@ class _Round:
             self._failed(task, f"{type(cause).__name__}: {cause}")
 
     def _raise_first(self) -> None:
-        """Raise what the first candidate that raised has raised, once all before it are done: always the same one."""
+        """Raise the exception of the first candidate that raised, once all candidates before it are done."""
         if not self._raised:
             return
         first = min(self._raised)
@@ -205,7 +204,7 @@ class _Round:
             raise self._raised[first]
 
     def _failed(self, task: _Task, reason: str) -> None:
-        """One more failure of a task; of several candidates each is tried alone first."""
+        """Count a failure of a task. Of several candidates, each is tried alone first."""
         allowed = RETRIES if self._evaluator._retries is None else self._evaluator._retries
         if task.last - task.first > 1:
             self._again([replace(task, first=k, last=k + 1) for k in range(task.first, task.last)])
@@ -218,7 +217,7 @@ class _Round:
         self._waiting.extendleft(reversed(tasks))
 
     def _suspect_all(self, *more: _Task) -> None:
-        """A worker died, and any task under way may be to blame: each is tried alone."""
+        """Try each task in progress alone: any of them may have killed the worker."""
         tasks = [*more, *(task for task, _ in self._under_way.values())]
         for future in self._under_way:
             future.cancel()  # where it waits for a worker, it may kill another one
@@ -265,5 +264,5 @@ def _error_of(future: Future[Vector]) -> BaseException:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Errors of how things are set up, which trying again cannot mend."""
+    """True for errors of the setup, which another attempt cannot mend."""
     return isinstance(error, (InputError, ModuleNotFoundError))

@@ -1,4 +1,4 @@
-"""Pools of worker processes that leave Ctrl-C to their parent and end when they are told to."""
+"""Pools of worker processes that ignore Ctrl-C and end with their parent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["end_workers", "worker_pool"]
 def worker_pool(
     count: int, setup: Callable[..., None], *arguments: Any, context: BaseContext | None = None
 ) -> ProcessPoolExecutor:
-    """Processes in each of which `setup(*arguments)` is called once; none starts before there is work."""
+    """A pool of processes, each of which calls `setup(*arguments)` once. None starts before the first task."""
     return ProcessPoolExecutor(count, context, _begin, (setup, *arguments))
 
 
@@ -30,7 +30,7 @@ def _begin(setup: Callable[..., None], *arguments: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed ends nobody: without this, its workers would wait for work for ever."""
+    """End this process when its parent was killed; it would wait for tasks for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -38,7 +38,7 @@ def _end_with_parent() -> None:
 
 
 def end_workers(pool: ProcessPoolExecutor) -> None:
-    """End the workers without waiting for work under way, which may take hours."""
+    """End the workers without waiting for their tasks, which may take hours."""
     # No future is cancelled: the executor itself fails them when it finds its workers gone.
     processes = list((getattr(pool, "_processes", None) or {}).values())
     pool.shutdown(wait=False)

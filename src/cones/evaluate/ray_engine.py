@@ -23,7 +23,7 @@ class RayEngine(Engine):
 
     Args:
         address: as for `ray.init`, such as "auto" or "ray://host:10001"; None starts Ray on this machine if it is not
-            running. What was connected before is used as it is.
+            running. A cluster that is already connected is used as it is.
     """
 
     grace = 60.0  # a worker of Ray may take many seconds to start
@@ -83,7 +83,7 @@ class RayEngine(Engine):
 def _call(timeout: float | None, call: Callable[..., Any], *arguments: Any) -> Any:
     if timeout is None:
         return call(*arguments)
-    # Ends this process if the call hangs, even where it never lets go of the interpreter.
+    # Ends this process if the call hangs, even if it never releases the interpreter.
     with open(os.devnull, "w") as nowhere:
         faulthandler.dump_traceback_later(timeout, exit=True, file=nowhere)
         try:

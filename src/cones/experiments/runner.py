@@ -38,17 +38,17 @@ def run_experiment(
     workers: int | None = None,
     stream: TextIO | None = None,
 ) -> Outcome:
-    """Execute all runs that are not recorded to their end yet.
+    """Execute all runs that are not finished yet.
 
     Args:
         experiment: what to run.
         folder: where its records are; it belongs to this experiment from now on.
-        only: which of its runs to execute now.
-        pause: when to leave a run for now, with its checkpoint; it is sent to the runs' processes.
+        only: selects the runs to execute now.
+        pause: says when to leave a run for now, with its checkpoint. It is sent to the runs' processes.
         workers: processes at a time, one per core by default.
         stream: where progress is shown, standard error by default.
 
-    Ctrl-C lets the runs under way write their checkpoints and returns; the next call takes them up.
+    After Ctrl-C the runs in progress write their checkpoints; the next call continues them.
     """
     place = Folder(folder)
     place.make()
@@ -89,7 +89,7 @@ def _run_all(
     except KeyboardInterrupt:
         outcome.interrupted = True
         stop.set()
-        status.say("interrupted: the runs under way write their checkpoints (Ctrl-C again to leave at once)")
+        status.say("interrupted: the runs in progress write their checkpoints (Ctrl-C again to leave at once)")
         _wait(active)
     finally:
         for process in active.values():
@@ -99,7 +99,7 @@ def _run_all(
 
 
 def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -> None:
-    # Sent to all of a group, they are for the parent to decide; Ctrl-C also for what a run may have started.
+    # Signals reach the whole process group, and the parent decides; workers that a run starts ignore Ctrl-C, too.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, number):
@@ -130,7 +130,7 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
 
 
 def _listen(messages: Any, active: dict[str, BaseProcess], status: LiveStatus) -> None:
-    """Take messages for a moment, and notice processes that died without a word."""
+    """Receive messages for a moment, and find processes that died without one."""
     deadline = time.monotonic() + 0.2
     while True:
         try:
@@ -159,7 +159,7 @@ def _wait(active: dict[str, BaseProcess]) -> None:
 
 @contextmanager
 def _interrupts_ignored() -> Iterator[None]:
-    """A process that starts now is deaf to Ctrl-C from its first moment; the parent decides."""
+    """A process that starts in this block ignores Ctrl-C from its first moment: the parent decides."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -41,15 +41,15 @@ class Group:
     target: float | None = None
 
     def curve(self, column: str) -> tuple[Vector, Vector, Vector]:
-        """What was spent, and mean and standard deviation of a column over seeds, as far as all seeds are.
+        """Mean and standard deviation of a column over seeds, against what was spent, up to where the shortest seed is.
 
         Rows in which the column was not measured are left out. Seeds whose episodes differ in length have
-        spent different amounts in the same iteration: their curves are interpolated to common places.
+        spent different amounts in the same iteration: their curves are interpolated at common points.
         """
         return mean_curve([measured(record.columns[self.axis], record.columns[column]) for record in self.records])
 
     def at_end(self, column: str) -> tuple[float, float]:
-        """Mean and standard deviation over seeds, where all still are."""
+        """Mean and standard deviation over seeds at the end of the shortest seed."""
         _, mean, deviation = self.curve(column)
         return (float(mean[-1]), float(deviation[-1])) if mean.size else (math.nan, math.nan)
 
@@ -64,7 +64,7 @@ class Group:
 
     @property
     def spent(self) -> int:
-        """Evaluations or timesteps that all seeds have done."""
+        """Evaluations or timesteps that every seed has spent."""
         return int(min(record.columns[self.axis][-1] for record in self.records))
 
     def seconds_each(self) -> float:
@@ -75,7 +75,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """What a reader must know of how this differs from the declared protocol, or nothing."""
+        """How the records differ from the declared protocol; empty if they do not."""
         parts = [self.note] if self.note else []
         if len(self.records) < self.declared_seeds:
             parts.append(f"{len(self.records)} of {self.declared_seeds} seeds")
@@ -109,7 +109,7 @@ class Summary:
 
     @property
     def on_tasks(self) -> bool:
-        """Whether policies were trained, rather than functions minimised."""
+        """True if policies were trained, False if functions were minimised."""
         return bool(self.experiment.get("tasks"))
 
     @property
@@ -118,7 +118,7 @@ class Summary:
 
     @property
     def methods(self) -> list[str]:
-        """Those of which there are records, in the order of the experiment."""
+        """The methods that have records, in the order of the experiment."""
         there = list(dict.fromkeys(group.method for group in self.groups))
         declared = [method["label"] for method in self.experiment.get("methods", ())]
         return sorted(there, key=declared.index) if set(there) <= set(declared) else there
@@ -128,7 +128,7 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """What differs from the declared protocol, a line per group, and what is missing from it."""
+        """Differences from the declared protocol, a line per group, and missing runs."""
         others = [f"{group.method} on {group.problem}: {group.label}" for group in self.groups if group.label]
         methods: dict[str, list[str]] = {}
         for method, problems in self.missing.items():
@@ -137,7 +137,7 @@ class Summary:
 
 
 def _identity(run: dict[str, Any]) -> str:
-    """What two records of one run have in common; a training run may have got another budget since."""
+    """What all records of one run have in common. The budget of a training run may change."""
     if "task" in run:
         run = {**run, "task": {**run["task"], "timesteps": None}}
     return json.dumps(run, sort_keys=True)
@@ -165,7 +165,7 @@ def summarise(folder: Folder) -> Summary:
             if record.environment not in environments:
                 environments.append(record.environment)
     if not found:
-        raise InputError(f"{folder.path}: expected records of runs, and there are none yet")
+        raise InputError(f"{folder.path}: expected records of runs; there are none yet")
     groups = []
     missing: dict[str, list[str]] = {}
     on: tuple[ProblemSpec | TaskSpec, ...] = (*experiment.problems, *experiment.tasks)

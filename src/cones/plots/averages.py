@@ -13,15 +13,15 @@ GRID = 400
 
 
 def measured(x: Vector, y: Vector) -> tuple[Vector, Vector]:
-    """The part of a curve that is there."""
+    """The finite part of a curve."""
     kept = np.isfinite(y)
     return x[kept], y[kept]
 
 
 def mean_curve(lines: list[tuple[Vector, Vector]]) -> tuple[Vector, Vector, Vector]:
-    """Common places, and mean and standard deviation of several curves there, as far as all of them go.
+    """Common points of several curves, and their mean and standard deviation there, up to the end of the shortest.
 
-    Curves that have no place in common have no mean.
+    Curves that do not overlap have no mean.
     """
     length = min(x.size for x, _ in lines)
     x = lines[0][0][:length]

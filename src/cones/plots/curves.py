@@ -1,4 +1,4 @@
-"""What can be plotted: anything that a run leaves behind, as columns with one number per iteration, under a label."""
+"""Columns to plot, with a label, from results, strategies, histories and files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Columns = dict[str, Vector]
 
 @dataclass
 class Group:
-    """Seeds of one thing, drawn as one curve."""
+    """Runs that differ in their seed, drawn as one curve."""
 
     label: str
     on: str = ""  # the problem or task, where it is known
@@ -36,7 +36,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Found:
-    """The columns of a run and what they are called by themselves. Those with the same `key` are seeds of one thing."""
+    """The columns of a run and its own label. Runs with the same `key` are seeds of one thing."""
 
     columns: Columns
     label: str = ""
@@ -45,7 +45,7 @@ class Found:
 
 
 def curves_of(runs: Sequence[Any], labels: Sequence[str] | None) -> list[Group]:
-    """The runs by label, in the order in which labels come first."""
+    """The runs grouped by label, in order of first appearance."""
     if isinstance(labels, str) or (labels is not None and len(labels) != len(runs)):
         raise InputError(f"labels: expected {len(runs)}, one per run, got {labels!r}")
     groups: dict[str, Group] = {}
@@ -63,7 +63,7 @@ def curves_of(runs: Sequence[Any], labels: Sequence[str] | None) -> list[Group]:
 
 
 def _named_apart(groups: list[Group]) -> list[Group]:
-    """Labels on the same problem that differ."""
+    """Number labels that repeat on a problem."""
     seen: dict[tuple[str, str], int] = {}
     for group in groups:
         seen[group.on, group.label] = count = seen.get((group.on, group.label), 0) + 1
@@ -72,7 +72,7 @@ def _named_apart(groups: list[Group]) -> list[Group]:
 
 
 def columns_from(history: Mapping[str, Any], name: str) -> Columns:
-    """A history as columns of one length, with `iterations` and, where they can be told, `seconds`."""
+    """A history as columns of one length, with `iterations` and, if they are known, `seconds`."""
     try:
         columns = {str(key): np.asarray(column, dtype=np.float64) for key, column in history.items()}
     except (TypeError, ValueError):
@@ -81,7 +81,7 @@ def columns_from(history: Mapping[str, Any], name: str) -> Columns:
     if len(shapes) != 1 or len(shape := next(iter(shapes))) != 1:
         raise InputError(f"{name}: expected columns of one length, a number per iteration each")
     if shape[0] == 0:
-        raise InputError(f"{name}: expected at least one iteration, and there is none yet")
+        raise InputError(f"{name}: expected at least one iteration, got none")
     columns.setdefault("iterations", np.arange(1.0, shape[0] + 1.0))
     if "seconds" not in columns and {"evaluation_seconds", "optimizer_seconds"} <= columns.keys():
         columns["seconds"] = np.cumsum(columns["evaluation_seconds"] + columns["optimizer_seconds"])
@@ -104,7 +104,7 @@ def _found(run: Any) -> list[Found]:
 
 
 def _read(path: Path) -> list[Found]:
-    """What a file or a folder holds, by how its name ends."""
+    """The runs in a file or folder. The end of its name says what it is."""
     if path.is_dir():
         return _read_folder(path)
     if not path.exists():
@@ -127,7 +127,7 @@ def _read_folder(path: Path) -> list[Found]:
 
     records = Folder(path).records() if (path / "runs").is_dir() else []
     if not records:
-        raise InputError(f"{path}: expected a folder of `cones run` or `cones train`, and there are no records in it")
+        raise InputError(f"{path}: expected a folder of `cones run` or `cones train`; there are no records in it")
     return [_of_record(record, path) for record in records]
 
 

@@ -1,4 +1,4 @@
-"""The panels of a figure of runs: which there are, and how curves get into them."""
+"""The panels of a figure, and the curves in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
 
 @dataclass(frozen=True)
 class Panel:
-    """A title and the columns in it, each with a word for it where there may be several."""
+    """A title, and the columns of the panel with their names in its legend."""
 
     title: str
     columns: dict[str, str] = field(default_factory=dict)
@@ -41,12 +41,12 @@ PANELS = (
 
 
 def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = False) -> Any:
-    """One panel for every quantity that at least one of the runs has; `to_show` by `plt.show()`."""
+    """Draw a panel for every quantity that a run has; with `to_show`, in a figure that `plt.show()` shows."""
     everything = [(group.label, columns) for group in groups for columns in group.seeds]
     if x is None:
         x = "timesteps" if all("timesteps" in columns for _, columns in everything) else "evaluations"
     if lacking := [label for label, columns in everything if x not in columns]:
-        raise InputError(f"x: expected an axis that all runs have, and {lacking[0]} has no {x}")
+        raise InputError(f"x: expected an axis that all runs have; {lacking[0]} has no {x}")
     panels = [panel for panel in PANELS if any(_has(columns, panel) for _, columns in everything)]
     if not panels:
         known = ", ".join(column for panel in PANELS for column in panel.columns)
@@ -75,7 +75,7 @@ def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = Fa
 
 
 def _figure(size: tuple[float, float], to_show: bool) -> Any:
-    """One of pyplot's where it is in use and is to show it; else one that nothing keeps alive."""
+    """A figure of pyplot if it is in use and is to show it; else a figure of its own."""
     figure = new_figure(size)  # says what is missing, if matplotlib is
     pyplot = sys.modules.get("matplotlib.pyplot") if to_show else None
     return figure if pyplot is None else pyplot.figure(figsize=size, layout="constrained")
@@ -86,7 +86,7 @@ def _has(columns: Columns, panel: Panel) -> bool:
 
 
 def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str], x: str) -> dict[str, Any]:
-    """Draw all that a panel has; the first line of each label, for the legend."""
+    """Draw a panel. Returns the first line of each label, for the legend."""
     curves: list[tuple[str, str, Vector, Vector, Vector | None]] = []
     for name in panel.columns:
         for group in groups:

@@ -63,7 +63,7 @@ def plot(
 
 
 def _check_place(out: str | PathLike[str]) -> Path:
-    """What would go wrong with the file at the end goes wrong before the start."""
+    """Check the file before anything is drawn."""
     if not isinstance(out, (str, PathLike)):
         raise InputError(f"out: expected a path, got {out!r}")
     place = Path(fspath(out))

@@ -121,7 +121,7 @@ def resume(
 
 
 def load_policy(folder: str | PathLike[str]) -> Policy:
-    """The policy of a training run: `action = policy(observation)`.
+    """Load the policy of a training run: `action = policy(observation)`.
 
     `folder` is that of the run, or a `.policy.npz` file. Of several runs in one folder, name the file.
     """

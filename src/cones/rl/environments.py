@@ -1,4 +1,4 @@
-"""Gymnasium, imported when it is needed, and its environments."""
+"""Environments of gymnasium, which is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def import_gymnasium(mujoco: bool = False) -> Any:
 
 @contextmanager
 def made(task: str, **options: Any) -> Iterator[Any]:
-    """The environment of an id, closed afterwards; an id such as `module:Name-v0` imports its module first."""
+    """Make an environment and close it at the end; `module:Name-v0` imports its module first."""
     gymnasium = import_gymnasium()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # -v4 is "out of date": it is the nearest to the paper's
@@ -35,7 +35,7 @@ def made(task: str, **options: Any) -> Iterator[Any]:
         except Exception as error:  # of the registry, of the module, or of what the environment's own code raises
             kind = "" if isinstance(error, (gymnasium.error.Error, ImportError)) else f"{type(error).__name__}: "
             name = re.sub(r"-v[23]$", "-v4", task)
-            nearest = f"; the nearest that there is: {name}" if name != task and name in PAPER else ""
+            nearest = f"; did you mean {name}?" if name != task and name in PAPER else ""
             given = "".join(f" with {name}={value!r}" for name, value in options.items())
             raise InputError(
                 f"task: {task!r} is no environment that gymnasium can make{given}: {kind}{error}{nearest}"

@@ -35,7 +35,7 @@ class Network:
 
     @property
     def dim(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return sum((inputs + self.bias) * outputs for inputs, outputs in pairwise(self.sizes))
 
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
@@ -52,14 +52,14 @@ class Network:
 
 @dataclass(frozen=True)
 class Policy:
-    """From an observation to an action: `action = policy(observation)`.
+    """A policy: `action = policy(observation)`.
 
     Args:
         task: the gymnasium id of the environment it was trained on.
         network: its layers.
         parameters: the flat vector of its weights.
         shift, scale: of the observation before it enters the network.
-        space: what its actions are; see `cones.rl.spaces`.
+        space: its observations and actions; see `cones.rl.spaces`.
     """
 
     task: str

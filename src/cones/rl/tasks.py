@@ -12,9 +12,9 @@ INF = math.inf
 
 @dataclass(frozen=True)
 class Physics:
-    """What makes a task of a MuJoCo model: reward = forward velocity + bonus - cost |action|^2.
+    """A task on a MuJoCo model: reward = forward velocity + bonus - cost |action|^2.
 
-    An episode ends where height, angle or another coordinate of the state leaves its bounds.
+    An episode ends when height, angle or another coordinate of the state leaves its bounds.
     """
 
     model: str
@@ -47,7 +47,7 @@ PHYSICS = {
 class PaperTask:
     """The paper's setting of a task (appendix A), its target, and the timesteps to it in its Table 1.
 
-    Its tasks are -v2, which is no longer to be had; -v4 is the nearest version that is.
+    The paper uses -v2, which is no longer available; -v4 is the nearest version.
     """
 
     hidden: int

@@ -26,7 +26,7 @@ __all__ = ["TIMESTEPS", "Training", "TrainingPause"]
 
 TIMESTEPS = StopReason("timesteps", "The budget of timesteps is spent.", 1)
 
-# Which episodes a seed is for: those of training, or those of evaluations during it.
+# What the episodes of a seed are for.
 TRAINING, EVALUATION = 0, 1
 
 
@@ -198,7 +198,7 @@ class _Returns(Evaluator):
 
 @dataclass(frozen=True)
 class TrainingPause(Pause):
-    """When to leave a training run for now: at a number of timesteps, or when its mean policy is at the target."""
+    """Leaves a training run for now at a number of timesteps, or when its mean policy reaches the target."""
 
     timesteps: float = math.inf
     at_target: bool = False

@@ -16,14 +16,14 @@ from cones.rl.policy import Policy
 
 __all__ = ["record_video"]
 
-# How errors speak of it.
+# Words of errors about OpenGL.
 OPENGL = re.compile(
     r"\b(OpenGL|E?GL|GLX|GLFW|glfw|GLError|GLContext|OSMesa|gl[A-Z]\w+)\b|MUJOCO_GL|PYOPENGL|lib(GL|EGL|OSMesa)"
 )
 
 
 def record_video(policy: Policy, path: str | Path, steps: int = 1000, rng: int = 0) -> tuple[float, int]:
-    """Write an episode of a policy as .mp4 or .gif; its reward so far and the number of frames."""
+    """Write an episode of a policy as .mp4 or .gif. Returns its reward and the number of frames."""
     ending = Path(path).suffix.lower()
     if ending not in (".mp4", ".gif"):
         raise InputError(f"video: expected a file that ends in .mp4 or .gif, got {path}")
@@ -38,7 +38,7 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, rng: int =
     try:
         with made(policy.task, render_mode="rgb_array") as environment:
             if "rgb_array" not in environment.metadata.get("render_modes", ["rgb_array"]):
-                raise InputError(f"{policy.task}: it has no render mode rgb_array, from which a video could be made")
+                raise InputError(f"{policy.task}: it has no render mode rgb_array, which a video needs")
             rate = float(environment.metadata.get("render_fps", 30))
             # Players are content with 50 frames a second; more are left out.
             every = max(1, round(rate / 50.0))
@@ -65,7 +65,7 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, rng: int =
 
 
 def _choose_gl() -> None:
-    """Without a screen MuJoCo must be told how to draw before it is first imported."""
+    """Without a screen, choose how MuJoCo draws before it is first imported."""
     if "MUJOCO_GL" not in os.environ and not os.environ.get("DISPLAY"):
         os.environ["MUJOCO_GL"] = "osmesa" if ctypes.util.find_library("OSMesa") else "egl"
         os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
