@@ -8,9 +8,17 @@ from typing import Any
 
 from cones.methods import METHODS, sentence_of
 
-__all__ = ["COMPONENT_FLAGS", "METHOD_FLAGS", "add_method_flags", "allowed_by", "method_settings", "radius", "workers"]
+__all__ = [
+    "COMPONENT_FLAGS",
+    "METHOD_FLAGS",
+    "add_method_flags",
+    "allowed_by",
+    "flags_given",
+    "method_settings",
+    "radius",
+    "workers",
+]
 
-RADIUS_HELP = sentence_of("radius")
 WITH_ADAM = "With CoNES it means --radius paper, unless a number is given."
 
 
@@ -45,16 +53,20 @@ def add_method_flags(group: Any, **defaults: str) -> None:
         metavar = "NAME" if name in COMPONENT_FLAGS else "R" if name == "radius" else "N"
         group.add_argument(flag(name), metavar=metavar, type=TYPES.get(name, str), help=text.replace("%", "%%"))
     for name, text in RATES.items():
-        group.add_argument(flag(name), metavar="R", type=float, help=text)
+        group.add_argument(flag(name), metavar="R", type=float, help=f"{text} {defaults.get(name, '')}".rstrip())
     group.add_argument("--independent", action="store_true", help="Independent candidates, never antithetic pairs.")
+
+
+def flags_given(options: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of the method give, as the keys of an experiment file."""
+    said = {name: getattr(options, name) for name in (*METHOD_FLAGS, *RATES) if getattr(options, name) is not None}
+    return {**said, "antithetic": False} if options.independent else said
 
 
 def method_settings(options: argparse.Namespace) -> dict[str, Any]:
     """The settings of the method that the flags give."""
-    said = {name: getattr(options, name) for name in METHOD_FLAGS if getattr(options, name) is not None}
-    if options.independent:
-        said["antithetic"] = False
-    rates = {name: getattr(options, name) for name in RATES if getattr(options, name) is not None}
+    said = flags_given(options)
+    rates = {name: said.pop(name) for name in RATES if name in said}
     if rates:
         said["optimizer"] = {"name": said.get("optimizer", "adam"), **rates}
     return said

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from cones.checks import check_integer
-from cones.cli.flags import RADIUS_HELP, radius, workers
+from cones.cli.flags import add_method, add_method_flags, allowed_by, flag, flags_given, workers
 from cones.cli.settings import check_method
 from cones.integrations.trackers import TensorBoard
-from cones.methods import METHODS
 from cones.rl.api import Trained, evaluate, execute_training, kept_run, load_policy
 from cones.rl.rollouts import Placement
 from cones.rl.spec import TrainingRun, new_run
@@ -43,12 +42,6 @@ spaces runs in processes, one environment each.
 `cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use these files.
 """
 
-METHOD_SETTINGS = (
-    ("popsize", int, "N", "candidates per iteration (default 40; CMA: 4 + 3 log n)"),
-    ("learning_rate", float, "R", "of Adam, for the mean"),
-    ("variance_learning_rate", float, "R", "of Adam, for the log-variance"),
-    ("radius", radius, "R", RADIUS_HELP),
-)
 TASK_SETTINGS = (
     ("sigma", float, "S", "initial standard deviation of the weights"),
     ("episodes", int, "M", "per candidate and iteration (default 1)"),
@@ -63,7 +56,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     text = "train a policy on a gymnasium environment"
     train = commands.add_parser("train", parents=[common], help=text, description=TRAIN, formatter_class=raw)
     train.add_argument("task", metavar="ENV", help="the id of an environment")
-    train.add_argument("--method", choices=list(METHODS), default="cones", help="default: cones")
+    add_method(train, "cones")
     train.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the run (default 0)")
     train.add_argument("--timesteps", metavar="T", type=float, help="budget (default: the paper's, or 10^6)")
     train.add_argument("--out", metavar="DIR", help="folder of the run (default: cones-results/ENV-METHOD-seed-K)")
@@ -76,13 +69,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether units have biases (default: all but those of Swimmer-v4)",
     )
-    how = train.add_argument_group("the method")
-    for group, settings in ((policy, TASK_SETTINGS), (how, METHOD_SETTINGS)):
-        for name, kind, metavar, help_text in settings:
-            group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, type=kind, help=help_text)
-    how.add_argument("--independent", action="store_true", help="independent candidates, never antithetic pairs")
-    how.add_argument(
-        "--belief", choices=["diagonal", "full"], help="covariance (default diagonal; adaptive: full up to 10)"
+    for name, kind, metavar, help_text in TASK_SETTINGS:
+        policy.add_argument(flag(name), metavar=metavar, type=kind, help=help_text)
+    add_method_flags(
+        train.add_argument_group("the method"),
+        popsize="In training: 40.",
+        learning_rate="On the paper's tasks its learning rates.",
     )
     _running(train)
     train.set_defaults(call=run_train)
@@ -93,6 +85,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     again.add_argument("folder", metavar="DIR", help="folder that `cones train` has written")
     again.add_argument("--timesteps", metavar="T", type=float, help="another budget, to train longer")
+    again.add_argument(
+        "--allow", metavar="MODULE:CLASS", action="append", help="a component of your own that the run may name"
+    )
     _running(again)
     again.set_defaults(call=run_resume)
 
@@ -142,14 +137,11 @@ def _running(parser: argparse.ArgumentParser) -> None:
 def run_train(options: argparse.Namespace) -> int:
     check_method(options, options.method)
     check_integer("--seed", options.seed, 0)
-    names = [setting[0] for setting in (*TASK_SETTINGS, *METHOD_SETTINGS)]
-    settings = {
-        name: getattr(options, name) for name in (*names, "bias", "belief") if getattr(options, name) is not None
-    }
+    names = [*(setting[0] for setting in TASK_SETTINGS), "bias"]
+    settings = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    settings |= flags_given(options)
     if options.linear or options.hidden is not None:
         settings["hidden"] = [] if options.linear else options.hidden
-    if options.independent:
-        settings["antithetic"] = False
     run = new_run(options.task, options.method, options.seed, options.timesteps, settings)
     return _trained(run, options.out or Path("cones-results", run.name), options, another_budget=False)
 
@@ -177,7 +169,7 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
                 follower(training)
 
         placement = Placement(options.threads, options.workers, options.timeout, options.retries)
-        trained = execute_training(run, folder, placement, follow, another_budget)
+        trained = execute_training(run, folder, placement, follow, another_budget, allowed_by(options))
     _say(trained, folder)
     if trained.stop == "interrupted":
         print(f"cones: interrupted; `cones resume {folder}` goes on from here", file=sys.stderr)

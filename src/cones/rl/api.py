@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -96,7 +96,8 @@ def train(
         True
     """
     placement = Placement(threads, workers, timeout, retries)
-    return execute_training(new_run(task, method, rng, timesteps, settings), out, placement, callback)
+    run = new_run(task, method, rng, timesteps, settings)
+    return execute_training(run, out, placement, callback, allow=run.method.own_components())
 
 
 def resume(
@@ -108,6 +109,7 @@ def resume(
     timeout: float | None = None,
     retries: int | None = None,
     callback: Callable[[Training], None] | None = None,
+    allow: Iterable[Any] = (),
 ) -> Trained:
     """Continue a training run, bit for bit as if it had not been stopped.
 
@@ -115,9 +117,10 @@ def resume(
         folder: what `train` was given as `out`.
         timesteps: another budget, to train longer.
         threads, workers, timeout, retries, callback: as for `train`.
+        allow: components of your own that the run may name; see `cones.load`.
     """
     placement = Placement(threads, workers, timeout, retries)
-    return execute_training(kept_run(folder, timesteps), folder, placement, callback, timesteps is not None)
+    return execute_training(kept_run(folder, timesteps), folder, placement, callback, timesteps is not None, allow)
 
 
 def load_policy(folder: str | PathLike[str]) -> Policy:
@@ -174,6 +177,7 @@ def execute_training(
     placement: Placement | None = None,
     callback: Callable[[Training], None] | None = None,
     another_budget: bool = False,
+    allow: Iterable[Any] = (),
 ) -> Trained:
     """Start a run, or continue it from its checkpoint in `out`, and train until it ends or Ctrl-C."""
     sessions: list[Training] = []
@@ -190,12 +194,12 @@ def execute_training(
         place.make()
         stack.enter_context(place.locked())
         if another_budget:
-            read_checkpoint(place.checkpoint_path(run))  # or an error, before anything is changed
+            read_checkpoint(place.checkpoint_path(run), allow)  # or an error, before anything is changed
             place.declare(run.experiment())
         else:
             place.claim(run.experiment())
         try:
-            execute(partial(Training, placement=placement), run, place, follow)
+            execute(partial(Training, placement=placement), run, place, follow, allow=allow)
         except KeyboardInterrupt:
             stop = "interrupted"
             if not sessions:

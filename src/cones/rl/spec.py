@@ -104,6 +104,8 @@ class TrainingRun:
             return dict(given)
         paper = PAPER.get(self.task.task)
         defaults: dict[str, Any] = {"popsize": paper.popsize if paper else OTHERS["popsize"]}
+        if "step" in given:
+            return {**defaults, **given}  # a step rule of its own: taken as it is
         if method == "cones" and not paper and not any(name in given for name in RATES):
             defaults["radius"] = "adaptive"
         if method == "cones" and paper:
