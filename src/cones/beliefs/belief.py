@@ -1,4 +1,4 @@
-"""The interface of a belief: a distribution over candidates that a method draws from and moves."""
+"""The interface of a belief: the distribution over candidates that a method samples from and updates."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Belief(Component, ABC):
 
     Attributes:
         mean: the expected candidate, shape (n,).
-        separable: True if each coordinate of a candidate depends on the same coordinate of the noise alone, so that
-            `draw` can make candidates span by span.
+        separable: True if each coordinate of a candidate depends only on the same coordinate of the noise. `draw` can
+            then compute candidates span by span.
     """
 
     kind: ClassVar[str] = "belief"
@@ -32,13 +32,13 @@ class Belief(Component, ABC):
 
     @property
     def dim(self) -> int:
-        """Coordinates of a candidate."""
+        """Number of coordinates of a candidate."""
         return self.mean.size
 
     @classmethod
     @abstractmethod
     def start(cls, mean: Vector, deviation: Vector) -> Self:
-        """The belief of a run's start, from x0 and sigma0."""
+        """The initial belief of a run, from x0 and sigma0."""
 
     @abstractmethod
     def draw(self, noise: Matrix, out: Matrix, columns: slice = slice(None)) -> None:
@@ -46,9 +46,9 @@ class Belief(Component, ABC):
 
         Args:
             noise: shape (k, n); one row z per draw.
-            out: shape (k, 1, n), or (k, 2, n) for antithetic pairs. The candidate of z is written to out[:, 0], that
-                of -z to out[:, 1].
-            columns: for separable beliefs, the coordinates that `noise` and `out` are of.
+            out: shape (k, 1, n), or (k, 2, n) for antithetic pairs. out[:, 0] receives the candidate of z, out[:, 1]
+                the candidate of -z.
+            columns: for separable beliefs, the coordinates that `noise` and `out` cover.
         """
 
     def candidates(self, noise: Matrix) -> Matrix:
@@ -59,14 +59,14 @@ class Belief(Component, ABC):
 
     @abstractmethod
     def log_density(self, candidates: Matrix) -> Vector:
-        """The logarithm of the density, or probability, of each row of `candidates`."""
+        """Log density (or log probability) of each row of `candidates`."""
 
     @abstractmethod
     def moved(self, step: Step[Any]) -> Self:
         """The belief after a step."""
 
     def move(self, step: Step[Any]) -> tuple[Self, float]:
-        """The belief after a step, and KL(after || before) of the change that was really made."""
+        """The belief after a step, and KL(after || before) of the actual change."""
         after = self.moved(step)
         return after, after.kl(self)
 
@@ -76,10 +76,10 @@ class Belief(Component, ABC):
 
     @abstractmethod
     def standard_deviations(self) -> Vector:
-        """The standard deviation of each coordinate."""
+        """Standard deviation of each coordinate."""
 
     def spread(self) -> float:
-        """Root of the mean variance per coordinate."""
+        """Square root of the mean variance per coordinate."""
         deviations = self.standard_deviations()
         return math.sqrt(inner(deviations, deviations) / self.dim)
 

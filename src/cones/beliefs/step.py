@@ -1,4 +1,4 @@
-"""A step: a proposed change of a belief, with what its solver certifies."""
+"""A step: a proposed change of a belief, with the solver's certificate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ B = TypeVar("B")
 class StepStatus(Enum):
     """How a step was found; the value is the message."""
 
-    FORMULA = "the step follows from a formula: there was no program to solve"
+    FORMULA = "closed form: no program to solve"
     OPTIMAL = "optimal: the duality gap certifies the step"
     ZERO_GRADIENT = "the gradient is zero: the step is zero"
-    INACCURATE = "the solver stopped early: kl and gap say how far the step is from feasible and from optimal"
+    INACCURATE = "the solver stopped early: see kl for feasibility and gap for optimality"
     FAILED = "the solver found no step: the belief is unchanged"
 
     @property
@@ -29,7 +29,7 @@ class StepStatus(Enum):
 
     @property
     def code(self) -> int:
-        """The number that stands for this status in the history: 0 to 4, in the order above."""
+        """The number of this status in the history: 0 to 4, in the order above."""
         return CODES[self]
 
 
@@ -41,16 +41,16 @@ class Step(NamedTuple, Generic[B]):
     """A proposed change of a belief.
 
     Attributes:
-        shift: the change of the mean. For other families than Gaussians, of the parameters that the family moves.
-        log_ratio: for Gaussians, the matrix S by which the covariance L L^T becomes L exp(S) L^T; else None.
+        shift: the change of the mean. For families other than Gaussians, the change of the family's parameters.
+        log_ratio: for Gaussians, the matrix S; the covariance L L^T becomes L exp(S) L^T. Otherwise None.
         status: a `StepStatus`; its value is a message.
-        kl: KL(new || old) that the solver found. The dual never exceeds radius^2, a cone solver may by its tolerance.
+        kl: KL(new || old) from the solver. The dual never exceeds radius^2; a cone solver may, by its tolerance.
         multiplier: the Lagrange multiplier of the ball, lambda.
         objective: the linearised gain, <gradient, change>.
-        gap: the duality gap, an upper bound on how much more any belief in the ball could gain.
-        iterations: of the solver.
-        columns: further numbers for the history, by name.
-        belief: from `solve_step`, the new belief. If the gradient is not zero, it lies on the boundary of the ball.
+        gap: the duality gap, an upper bound on the additional gain of any belief in the ball.
+        iterations: iterations of the solver.
+        columns: further columns for the history, by name.
+        belief: the new belief, only from `solve_step`. For a nonzero gradient it lies on the boundary of the ball.
     """
 
     shift: Vector

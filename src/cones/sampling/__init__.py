@@ -1,4 +1,4 @@
-"""Sampling: which points to ask for, noise that can be drawn again, populations in memory or in chunks."""
+"""Sampling: designs, reproducible noise, and populations in memory or in chunks."""
 
 from cones.sampling.block import NoiseBlock
 from cones.sampling.design import Antithetic, Auto, Design, Independent, Plan

@@ -1,4 +1,4 @@
-"""The noise of a population as an estimator needs it: kept from `ask`, or drawn again."""
+"""The noise of a population for an estimator: kept since `ask`, or redrawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cones.types import Matrix
 
 __all__ = ["NoiseBlock"]
 
-# Rows at a time: a span of so many stays in the cache.
+# Rows per block: a span of this many rows stays in the cache.
 BLOCK = 4
 
 
@@ -22,7 +22,7 @@ BLOCK = 4
 class NoiseBlock:
     """All rows of the noise of a population, shape (plan.rows, dim).
 
-    `kept` is the noise itself, if it was kept. What is computed from the rows is the same to the last bit if not.
+    `kept` is the noise, if it was kept. Redrawn noise gives the same results to the last bit.
     """
 
     population: Population

@@ -1,6 +1,6 @@
-r"""Designs: which points of the noise a population asks for.
+r"""Designs: how a population is sampled.
 
-A design decides for each iteration on a `Plan`: how many rows of noise, whether each gives a pair of mirrored
+A design chooses a `Plan` for each iteration: the number of rows of noise, whether each row gives a mirrored pair of
 candidates, and whether the noise is transformed before the belief turns it into candidates. Estimators may change the
 plan; see `cones.estimators.Estimator.plan`.
 """
@@ -20,7 +20,7 @@ from cones.types import Matrix, Vector
 
 __all__ = ["Antithetic", "Auto", "AutoState", "Design", "Independent", "Plan"]
 
-# "auto" draws pairs at least in every so many iterations, to see whether they should be drawn again.
+# "auto" draws pairs at least once in this many iterations, because only pairs show whether pairs help.
 PAIRS_AT_LEAST_EVERY = 10
 ODD_SHARE_RATE = 0.3
 
@@ -30,10 +30,10 @@ class Plan(Storable):
     """How the candidates of one iteration come from noise.
 
     Attributes:
-        popsize: candidates.
+        popsize: number of candidates.
         mirrored: True if candidates 2 i and 2 i + 1 come from z_i and -z_i.
-        transform: turns rows of standard normals into the noise that the belief draws with, row by row; None for
-            none. A dataclass with `__call__(noise) -> noise`, so that it can be sent to workers and stored.
+        transform: maps each row of standard normals to the noise that the belief uses; None for the identity. A
+            dataclass with `__call__(noise) -> noise`, so that it can be sent to workers and stored.
     """
 
     popsize: int
@@ -42,16 +42,16 @@ class Plan(Storable):
 
     @property
     def rows(self) -> int:
-        """Rows of noise."""
+        """Number of rows of noise."""
         return self.popsize // self.per_row
 
     @property
     def per_row(self) -> int:
-        """Candidates that come from a row; they follow one another in the population."""
+        """Number of candidates per row; they are consecutive in the population."""
         return 2 if self.mirrored else 1
 
     def fold(self, utilities: Vector) -> tuple[Vector, Vector]:
-        """Weights of each row of noise in sums of odd and of even functions of the noise."""
+        """The weight of each row of noise in sums of odd functions of the noise, and in sums of even ones."""
         if not self.mirrored:
             return utilities, utilities
         plus, minus = utilities[::2], utilities[1::2]
@@ -59,20 +59,20 @@ class Plan(Storable):
 
 
 class Design(Component, ABC):
-    """Which points a population asks for."""
+    """Chooses how a population is sampled."""
 
     kind: ClassVar[str] = "design"
 
     def check(self, popsize: int) -> None:
-        """Raise if the design cannot draw so many candidates."""
+        """Raise if the design cannot draw `popsize` candidates."""
         check_integer("popsize", popsize, 2)
 
     @abstractmethod
     def plan(self, state: Any, popsize: int, age: int) -> Plan:
-        """The plan of an iteration. `age` counts the iterations since the start, `state` is None in the first."""
+        """The plan of an iteration. `age` is the number of iterations before it; `state` is None in the first."""
 
     def update(self, state: Any, plan: Plan, utilities: Vector) -> Any:
-        """What to remember of an iteration."""
+        """The state after an iteration."""
         return state
 
 
@@ -101,17 +101,16 @@ class Antithetic(Design):
 
 @dataclass(frozen=True)
 class AutoState(Storable):
-    """The share of the utilities' variance that is odd in the noise, averaged over iterations of pairs."""
+    """The share of the utilities' variance that is odd in the noise, averaged over iterations with pairs."""
 
     odd_share: float = 0.0
 
 
 @dataclass(frozen=True)
 class Auto(Design):
-    """Pairs or independent candidates: in each iteration what tells more about the mean's direction.
+    """Pairs or independent candidates, whichever gives the better estimate of the mean's gradient.
 
-    N candidates in pairs tell more than N independent ones if less than half of the utilities' variance is odd in the
-    noise.
+    Pairs are better if less than half of the utilities' variance is odd in the noise.
     """
 
     name = "auto"
@@ -137,5 +136,5 @@ def _check_even(popsize: int) -> None:
     if check_integer("popsize", popsize, 2) % 2:
         raise InputError(
             f"popsize: expected an even number of at least 2 for antithetic pairs, got {popsize}; "
-            "antithetic=False (--independent) takes any"
+            "antithetic=False (--independent) accepts odd numbers"
         )

@@ -1,7 +1,7 @@
-"""Standard normal noise of which any piece can be drawn again.
+"""Reproducible standard normal noise: any span of any row can be redrawn.
 
-Row i of iteration k has generators of its own, one per span of columns, whose states come from (seed, k, i, span).
-Nothing has to be kept to draw a piece again, in this process or in another, and a run's random state is two numbers.
+Row i of iteration k has one generator per span of columns, seeded by (seed, k, i, span). Any process can redraw any
+span without stored noise. The random state of a run is two numbers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from cones.types import Matrix, Vector
 
 __all__ = ["DTYPES", "WORTH_THREADS", "NoiseStream", "Rng", "seed_from"]
 
-# Fewer normals than this are drawn sooner than a second thread wakes up.
+# Drawing fewer normals than this is faster than waking a second thread.
 WORTH_THREADS = 100_000
 DTYPES = ("float64", "float32")
-# Numbers that a table must have: with fewer, pieces would overlap too often.
+# The smallest size of a table: in a smaller one, spans would overlap too often.
 SMALLEST_TABLE = 2**20
 
 Use = Callable[[int, slice, Vector], None]
@@ -38,8 +38,8 @@ class NoiseStream(Storable):
 
     Args:
         seed: a non-negative integer of any size; see `seed_from`.
-        dtype: of noise and candidates, "float64" or "float32".
-        table: numbers in a table from which pieces are taken instead of drawing them; 0 for no table.
+        dtype: dtype of noise and candidates, "float64" or "float32".
+        table: size of a shared table that noise is copied from; 0 to draw all noise afresh.
     """
 
     seed: int
@@ -52,7 +52,7 @@ class NoiseStream(Storable):
             raise InputError(f"noise_table: expected 0 or at least {SMALLEST_TABLE} numbers, got {self.table}")
 
     def sampler(self, iteration: int, dim: int, rows: int) -> SpanSampler:
-        """What draws the first `rows` rows of an iteration, for one thread."""
+        """A sampler of the first `rows` rows of an iteration, for one thread."""
         if self.table:
             return TableSampler(self.seed, rows, self.dtype, iteration, dim, self.table)
         return GeneratorSampler(self.seed, rows, self.dtype, iteration, dim)
@@ -71,14 +71,14 @@ class NoiseStream(Storable):
     ) -> None:
         """Call `use(row - start, columns, normals)` for every span of rows `start` to `stop`, on all cores.
 
-        The normals are written to `kept`, shape (stop - start, dim), if it is given.
+        Writes the normals to `kept`, shape (stop - start, dim), if given.
         """
 
         def work(first: int, last: int) -> None:
             sampler = self.sampler(iteration, dim, stop)
             buffer = aligned((min(SPAN, dim),), self.dtype)
             for piece in range(first, last):
-                span, row = divmod(piece, stop - start)  # what belongs to a span's columns stays in the cache
+                span, row = divmod(piece, stop - start)  # rows innermost: data of the span's columns stays in the cache
                 columns = tile_slice(span, dim, SPAN)
                 normals = buffer[: columns.stop - columns.start] if kept is None else kept[row, columns]
                 sampler.draw(start + row, span, normals)
@@ -89,10 +89,10 @@ class NoiseStream(Storable):
 
 
 def seed_from(rng: Rng) -> int:
-    """The seed of a run from what users pass as `rng`.
+    """The integer seed of a run from the user's `rng`.
 
-    An integer is itself; None takes entropy from the system; a generator gives up 128 bits of its stream, so that two
-    runs with one generator differ.
+    An integer is returned unchanged. None takes entropy from the system. A generator yields 128 bits of its stream, so
+    that two runs with the same generator differ.
     """
     if rng is None:
         rng = np.random.SeedSequence()

@@ -1,4 +1,4 @@
-"""The candidates of an iteration, made when they are asked for."""
+"""The candidates of an iteration, computed on demand."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from cones.types import Matrix, Vector
 
 __all__ = ["Population"]
 
-# Bytes of candidates that are made at a time, if a row of noise does not need more.
+# Bytes of candidates per chunk, unless one row of noise needs more.
 CHUNK_BYTES = 2**26
-# Rows of noise that are multiplied with a full covariance's factor at a time.
+# Rows of noise per product with the factor of a full covariance.
 PRODUCT_ROWS = 64
 
 
 @dataclass(frozen=True)
 class Population:
-    """All that the candidates are made of: a few vectors, however many candidates there are.
+    """A lazy array of shape (popsize, n). It holds a few vectors, whatever the number of candidates.
 
-    It stands for an array of shape (popsize, n). Iterating gives its rows in chunks, arrays of shape (k, n):
+    Iterating yields chunks of rows, arrays of shape (k, n):
 
         losses = np.concatenate([fun(chunk) for chunk in population])
 
-    Indexing gives one candidate. Sent to another process, it takes the belief along and not the candidates.
+    Indexing returns one candidate. Pickling a population pickles the belief and not the candidates.
     """
 
     belief: Belief
@@ -42,7 +42,7 @@ class Population:
     box: Box | None = None
 
     def within(self, box: Box | None) -> Population:
-        """The same candidates, reflected into a box."""
+        """The population with its candidates reflected into a box."""
         return self if box is None else replace(self, box=box)
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Population:
 
     @property
     def chunk_size(self) -> int:
-        """Candidates per chunk: those of one row of noise, or of several rows if they are small."""
+        """Candidates per chunk: those of as many rows of noise as fit into CHUNK_BYTES, and of at least one."""
         rows = self.plan.rows
         return self.plan.per_row * max(1, min(rows, CHUNK_BYTES // max(self.bytes // rows, 1)))
 
@@ -84,8 +84,8 @@ class Population:
     def block(self, first: int, last: int, kept: Matrix | None = None, out: Matrix | None = None) -> Matrix:
         """Candidates `first` to `last`.
 
-        The noise of their rows is written to `kept` if it is given, and the candidates to `out`, if it is given and
-        they are all those of their rows.
+        Writes the noise of their rows to `kept`, if given. Writes the candidates to `out`, if given and if `first` and
+        `last` split no mirrored pair.
         """
         if not 0 <= first <= last <= len(self):
             raise InputError(f"first, last: expected a range within the {len(self)} candidates, got {first} to {last}")
@@ -97,18 +97,18 @@ class Population:
         return made if self.box is None else self.box.reflect(made)
 
     def noise_rows(self, start: int = 0, stop: int | None = None) -> Matrix:
-        """Rows of the noise that the candidates come from."""
+        """Rows `start` to `stop` of the noise behind the candidates."""
         stop = self.plan.rows if stop is None else stop
         noise = self.noise.draw(self.iteration, self.belief.dim, start, stop)
         return noise if self.plan.transform is None else self.plan.transform(noise)
 
     @property
     def _by_spans(self) -> bool:
-        """True if spans of the candidates can be made by themselves."""
+        """True if spans of a candidate can be computed independently."""
         return self.belief.separable and self.plan.transform is None
 
     def _made(self, start: int, stop: int, kept: Matrix | None = None, out: Matrix | None = None) -> Matrix:
-        """The candidates of rows `start` to `stop`, shape (stop - start, per_row, n); their noise goes to `kept`."""
+        """The candidates of rows `start` to `stop`, shape (stop - start, per_row, n). Writes their noise to `kept`."""
         count, dim = stop - start, self.belief.dim
         whole = aligned((count * self.plan.per_row, dim), self.noise.dtype) if out is None else out
         candidates = whole.reshape(count, self.plan.per_row, dim)
@@ -119,8 +119,8 @@ class Population:
 
             self.noise.for_spans(self.iteration, dim, start, stop, use, kept)
             return candidates
-        # The last bits of a product of matrices depend on how many rows it has: whatever rows are asked for, they are
-        # multiplied in the same blocks.
+        # The last bits of a matrix product depend on its number of rows, so rows are always multiplied in the same
+        # blocks.
         size = 1 if self.belief.separable else PRODUCT_ROWS
         first, last = start - start % size, min(-(-stop // size) * size, self.plan.rows)
         noise = self.noise_rows(first, last)
@@ -136,7 +136,7 @@ class Population:
         return candidates
 
     def _one(self, row: int, which: int) -> Vector:
-        """One candidate, without memory for the others that come from its row."""
+        """One candidate, without allocating its mirrored partner."""
         candidate = new_vector(self.belief.dim, self.noise.dtype)
 
         def use(_: int, columns: slice, normals: Vector) -> None:

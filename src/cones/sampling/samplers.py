@@ -1,4 +1,4 @@
-"""What draws pieces of the noise of an iteration: from generators, or from a table."""
+"""Samplers: draw spans of the noise of an iteration, from generators or from a table."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from cones.types import Matrix, Vector
 
 __all__ = ["GeneratorSampler", "SpanSampler", "TableSampler"]
 
-# Outputs of the generator that are passed over before a span's first number, as NumPy does after seeding.
+# Outputs of the generator to discard before the first number of a span, as NumPy does after seeding.
 WARM_UP = 12
-TABLE_ITERATION = 2**63 - 1  # none that a run comes to
+TABLE_ITERATION = 2**63 - 1  # no run reaches it
 
 
 class SpanSampler(ABC):
-    """Draws spans of the noise of one iteration. Each thread needs one of its own."""
+    """Draws spans of the noise of one iteration. Not thread-safe: use one per thread."""
 
     @abstractmethod
     def draw(self, row: int, span: int, out: Vector) -> None:
-        """Fill `out` with the normals of a row in a span of columns."""
+        """Fill `out` with the normals of one row in one span of columns."""
 
     def draw_rows(self, start: int, out: Matrix) -> None:
         """Fill `out` with the normals of rows from `start` on, in the first span of columns."""
@@ -35,11 +35,11 @@ class SpanSampler(ABC):
 
 
 class GeneratorSampler(SpanSampler):
-    """Draws from a generator whose state is set anew for every span."""
+    """Draws from a generator whose state is reset for every span."""
 
     def __init__(self, seed: int, rows: int, dtype: str, iteration: int, dim: int) -> None:
-        # Three words and a counter of 1 are a state of SFC64, NumPy's fastest generator; setting it costs a tenth of
-        # making a generator. The words of a row do not depend on how many rows follow.
+        # SFC64 is NumPy's fastest generator; its state is three words and a counter. Setting the state costs a tenth
+        # of creating a generator. The words of a row do not depend on the number of rows.
         words = _sequence(seed, iteration).generate_state(3 * rows, np.uint64)
         self._of_row = words.reshape(rows, 3)
         self._of_span = _words_of_spans(tile_count(dim, SPAN))
@@ -68,7 +68,7 @@ _of_thread = threading.local()
 
 
 def _generator() -> tuple[Any, ...]:
-    """This thread's generator, its method for normals, a state of it to set, and the words of that state."""
+    """This thread's generator, its `standard_normal`, a state dictionary to assign, and the words inside it."""
     if not hasattr(_of_thread, "parts"):
         bits = np.random.SFC64(0)
         state: Any = bits.state
@@ -80,7 +80,7 @@ def _generator() -> tuple[Any, ...]:
 
 
 def _sequence(seed: int, iteration: int) -> np.random.SeedSequence:
-    """Of a large seed the upper words must not be taken for the iteration."""
+    """Large seeds use the spawn key, so that their upper words cannot collide with an iteration."""
     if seed < 2**32 and iteration < 2**32:
         return np.random.SeedSequence(np.array((seed, iteration), np.uint32))
     if seed < 2**32:
@@ -111,7 +111,7 @@ class TableSampler(SpanSampler):
 
 @lru_cache(maxsize=1)
 def _table(seed: int, size: int, dtype: str) -> Vector:
-    """Made once in every process, by all cores, and always the same."""
+    """The table, computed once per process on all cores."""
     table = np.empty(size, dtype)
 
     def work(first: int, last: int) -> None:

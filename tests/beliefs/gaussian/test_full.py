@@ -22,7 +22,7 @@ def test_bad_covariance_is_named(covariance: object, message: str) -> None:
 def test_bad_parameters_are_named() -> None:
     with pytest.raises(InputError, match=r"parameters: expected shape \(2, 2\), got shape \(2,\)"):
         decode(FullGaussian, [0.0, 0.0], [1.0, 2.0], "cholesky")
-    with pytest.raises(InputError, match="parameters: expected those of a precision"):
+    with pytest.raises(InputError, match="parameters: expected a valid precision"):
         decode(FullGaussian, [0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]], "precision")
 
 

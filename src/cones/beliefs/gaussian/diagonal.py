@@ -18,7 +18,7 @@ from cones.types import Matrix, Vector
 
 __all__ = ["DiagonalGaussian"]
 
-# Deviations stay where their squares and reciprocals are ordinary numbers.
+# Bounds of the deviations, so that their squares and reciprocals neither overflow nor underflow.
 DEVIATIONS = {np.dtype("float64"): (1e-150, 1e150), np.dtype("float32"): (1e-18, 1e18)}
 
 
@@ -51,7 +51,7 @@ class DiagonalGaussian(Gaussian):
 
     @classmethod
     def from_deviation(cls, mean: Vector, deviation: Vector) -> Self:
-        """N(mean, diag(deviation^2)), of arrays that the library has made itself: unchecked, not copied."""
+        """N(mean, diag(deviation^2)) from arrays that the library computed; unchecked, not copied."""
         self = cls.__new__(cls)
         self.mean, self.deviation = mean, deviation
         self._freeze()
@@ -69,7 +69,7 @@ class DiagonalGaussian(Gaussian):
         return np.square(self.deviation)
 
     def as_type(self, dtype: str) -> Self:
-        """The belief with numbers of another type."""
+        """The belief in another dtype."""
         return self.from_deviation(self.mean.astype(dtype), self.deviation.astype(dtype))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -128,14 +128,14 @@ class DiagonalGaussian(Gaussian):
         after = self.moved(step)
         smallest, largest = DEVIATIONS[self.deviation.dtype]
         low, high = extremes(after.deviation)
-        if low <= smallest or high >= largest:  # the step was cut
+        if low <= smallest or high >= largest:  # the step was clipped: its own formula does not hold
             return after, after.kl(self)
 
         def formula(deviation: Vector, shift: Vector, logs: Vector) -> float:
             whitened = shift / deviation
             return inner(whitened, whitened) + float((np.expm1(logs) - logs).sum())
 
-        with np.errstate(over="ignore"):  # infinite is a true answer
+        with np.errstate(over="ignore"):  # an infinite KL is correct here
             return after, 0.5 * float(tile_sums(formula, self.deviation, step.shift, step.log_ratio.values))
 
     def natural_gradient(self, gradient: Gradient) -> Gradient:

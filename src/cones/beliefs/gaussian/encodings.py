@@ -1,9 +1,8 @@
 r"""Encodings of the covariance and the chain rule between them.
 
-An encoding is a set of parameters p for the covariance: the covariance itself, its Cholesky factor,
-its logarithm or its inverse. A gradient dl/dp is carried to dl/dSigma by the chain rule. Because the
-step problem is linearised in (mean, covariance), pulling the gradient back, solving, and encoding the
-result gives the same distribution whatever the encoding (Theorem 2 of the paper).
+An encoding is a parametrisation p of the covariance: the covariance itself, its Cholesky factor, its logarithm or its
+inverse. The chain rule maps a gradient dl/dp to dl/dSigma. The step problem is linearised in (mean, covariance), so the
+new distribution does not depend on the encoding of the gradient (Theorem 2 of the paper).
 
 | encoding | diagonal | full |
 | --- | --- | --- |
@@ -39,7 +38,7 @@ ENCODINGS = ("covariance", "cholesky", "log-variance", "precision")
 
 @dataclass(frozen=True)
 class Encoding:
-    """Four maps. The last two take (covariance, gradient) and return a gradient."""
+    """The maps of an encoding. `push` and `pull` take (covariance, gradient) and return a gradient."""
 
     encode: Callable[[Vector], Vector]
     decode: Callable[[Vector], Vector]
@@ -99,7 +98,7 @@ def _function(matrix: Matrix, function: Callable[[Vector], Vector]) -> Matrix:
 
 
 def _exponential_differences(logs: Vector) -> Matrix:
-    """(e^x - e^y) / (x - y) for all pairs, e^x on the diagonal: the derivative of the matrix exponential."""
+    """(e^x - e^y) / (x - y) for all pairs, e^x on the diagonal (the derivative of the matrix exponential)."""
     x, y = logs[:, None], logs[None, :]
     half = 0.5 * (x - y)
     safe = np.where(half == 0.0, 1.0, half)
@@ -138,7 +137,7 @@ FULL = {
 
 
 def encode(belief: Gaussian, encoding: str) -> Vector:
-    """The covariance as the parameters of an encoding.
+    """The covariance in the parameters of an encoding.
 
     Example:
         >>> encode(DiagonalGaussian([0.0], [4.0]), "precision")
@@ -148,7 +147,7 @@ def encode(belief: Gaussian, encoding: str) -> Vector:
 
 
 def decode(kind: type[G], mean: ArrayLike, parameters: ArrayLike, encoding: str) -> G:
-    """The belief of a class with this mean whose `encode(belief, encoding)` is `parameters`."""
+    """The belief of class `kind` with this mean and with `encode(belief, encoding) == parameters`."""
     maps = _maps(kind, encoding)
     array = check_array("parameters", parameters)
     if issubclass(kind, FullGaussian):
@@ -158,17 +157,17 @@ def decode(kind: type[G], mean: ArrayLike, parameters: ArrayLike, encoding: str)
     try:
         return kind(mean, maps.decode(array))  # type: ignore[call-arg]
     except np.linalg.LinAlgError as error:
-        raise InputError(f"parameters: expected those of a {encoding}, got a matrix that is none ({error})") from None
+        raise InputError(f"parameters: expected a valid {encoding} matrix, got an invalid one ({error})") from None
 
 
 def gradient_to_encoding(belief: Gaussian, gradient: Gradient, encoding: str) -> Gradient:
-    """Chain rule from the covariance to the parameters of an encoding."""
+    """Map a gradient from the covariance to the parameters of an encoding by the chain rule."""
     maps, covariance = _maps(type(belief), encoding), _covariance(belief)
     return Gradient(*_checked(gradient, covariance, lambda given: maps.push(covariance, given)))
 
 
 def gradient_from_encoding(belief: Gaussian, gradient: Gradient, encoding: str) -> Gradient:
-    """Chain rule from the parameters of an encoding to the covariance."""
+    """Map a gradient from the parameters of an encoding to the covariance by the chain rule."""
     maps, covariance = _maps(type(belief), encoding), _covariance(belief)
     return Gradient(*_checked(gradient, covariance, lambda given: maps.pull(covariance, given)))
 

@@ -18,17 +18,17 @@ from cones.types import Matrix, Vector
 
 __all__ = ["FullGaussian"]
 
-# Changes of the log-eigenvalues in one move beyond these are cut.
+# One step changes the log-eigenvalues by at most these, so that exp stays in range and low-rank updates keep precision.
 LARGEST_LOG, LARGEST_LOW_RANK_LOG = 680.0, 30.0
 
 
 class FullGaussian(Gaussian):
     """N(mean, covariance).
 
-    The covariance is held as a square factor L with covariance = L L^T, together with W = L^-T. A
-    change exp(S) of the covariance in the frame turns them into L exp(S / 2) and W exp(-S / 2): for S
-    of rank k < n (up to a multiple of I) that is two products with n x k matrices, so that an iteration
-    with fewer rows of noise than dimensions needs no factorisation of an n x n matrix.
+    The covariance is stored as a square factor L, covariance = L L^T, together with W = L^-T. A change exp(S) of the
+    covariance in the frame turns them into L exp(S / 2) and W exp(-S / 2). If S has rank k < n (up to a multiple of I),
+    these are two products with n x k matrices. An iteration with fewer rows of noise than dimensions therefore
+    factorises no n x n matrix.
 
     Args:
         mean: shape (n,).
@@ -61,7 +61,7 @@ class FullGaussian(Gaussian):
 
     @classmethod
     def _trusted(cls, mean: Vector, factor: Matrix, inverse_transpose: Matrix) -> Self:
-        """Without the checks, for beliefs that the library has computed itself."""
+        """A belief from arrays that the library computed; unchecked."""
         self = cls.__new__(cls)
         self.mean, self.factor, self._inverse_transpose = mean, factor, inverse_transpose
         self._freeze()
@@ -115,10 +115,10 @@ class FullGaussian(Gaussian):
         if len(noise) >= self.dim:
             values, vectors = np.linalg.eigh((noise.T * weights) @ noise)
             return SpectralMatrix(values, vectors)
-        # Z^T diag(w) Z = Q (R diag(w) R^T) Q^T with Z^T = Q R: the spectrum of a small matrix.
+        # Z^T diag(w) Z = Q (R diag(w) R^T) Q^T with Z^T = Q R, so the eigenproblem is that of a small matrix.
         if 4 * len(noise) <= self.dim:
-            # Few rows of noise are nearly orthogonal (condition number below 9 with overwhelming
-            # probability), so that Q R by the Cholesky factor of Z Z^T is as good as by Householder, and faster.
+            # Few rows of noise are nearly orthogonal (condition number below 9 with overwhelming probability), so
+            # Cholesky QR, from Z Z^T, is as accurate as Householder QR, and faster.
             triangle = np.linalg.cholesky(noise @ noise.T).T
             values, vectors = np.linalg.eigh((triangle * weights) @ triangle.T)
             return SpectralMatrix(values, noise.T @ np.linalg.solve(triangle, vectors))
@@ -137,8 +137,8 @@ class FullGaussian(Gaussian):
         return self._moved(step.shift, log_ratio, largest), kl
 
     def _within_range(self, log_ratio: SpectralMatrix) -> tuple[SpectralMatrix, float]:
-        """The change without what leaves the range of floats, and its largest size."""
-        # M + M V (exp(S/2) - 1) V^T loses the digits of eigenvalues that shrink too much at once.
+        """The change, clipped to a safe range, and its largest absolute value."""
+        # M + M V (exp(S/2) - 1) V^T cancels for eigenvalues that shrink too much at once.
         largest = LARGEST_LOG if log_ratio.basis.shape[1] == self.dim else LARGEST_LOW_RANK_LOG
         size = max(float(np.abs(log_ratio.values).max()), abs(log_ratio.rest))
         if size <= largest:
@@ -150,8 +150,8 @@ class FullGaussian(Gaussian):
         if basis.shape[0] == basis.shape[1]:
             growth = np.exp(0.5 * logs.values)
             factor, inverse = (factor @ basis) * growth, (inverse @ basis) / growth
-            # The frame keeps its axes, so that directions of different iterations can be compared; after a change of
-            # any size it need not, as L Q exp(S/2) is as good a factor as L Q exp(S/2) Q^T, and exact.
+            # Rotating back by Q^T keeps the axes of the frame, so that directions of different iterations compare.
+            # After a huge change it would lose precision; L Q exp(S/2) is also a factor, and exact.
             if largest <= LARGEST_LOW_RANK_LOG:
                 factor, inverse = factor @ basis.T, inverse @ basis.T
             return self._trusted(self.mean + shift, factor, inverse)
@@ -198,7 +198,7 @@ class FullGaussian(Gaussian):
 
 
 def _synchronised(factor: Matrix, inverse_transpose: Matrix) -> Matrix:
-    """The inverse, computed anew when rounding over many updates has led it away from the factor."""
+    """The inverse, recomputed if rounding errors of many updates have made it drift from the factor."""
     probe = np.full(len(factor), 1.0 / math.sqrt(len(factor)))
     drift = float(np.linalg.norm(inverse_transpose.T @ (factor @ probe) - probe))
     if drift < 1e-8 or not math.isfinite(drift):

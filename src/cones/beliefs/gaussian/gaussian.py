@@ -1,8 +1,7 @@
 r"""What all Gaussian beliefs N(mean, L L^T) share.
 
-A Gaussian carries a *frame*, a factor L of its covariance. In the frame the belief is N(0, I), and a step is a pair
-(m, S): the mean moves by L m and the covariance becomes L exp(S) L^T. Gradients and steps of an iteration live in the
-frame:
+The *frame* of a Gaussian is a factor L of its covariance. In the frame the belief is N(0, I), and a step is a pair
+(m, S): the mean moves by L m and the covariance becomes L exp(S) L^T. Gradients and steps are expressed in the frame:
 
     KL( moved || self ) = 1/2 ( |m|^2 + sum( exp(s) - 1 - s ) ),     s the eigenvalues of S
 """
@@ -27,7 +26,7 @@ __all__ = ["FrameGradient", "Gaussian", "Gradient", "NoiseRows"]
 
 @dataclass(frozen=True)
 class Gradient:
-    r"""The gradient of an expected loss in the parameters of a Gaussian belief.
+    r"""The gradient of the expected loss with respect to the parameters of a Gaussian belief.
 
     Args:
         mean: dl/dmu, shape (n,).
@@ -47,40 +46,40 @@ class FrameGradient(NamedTuple):
 
 
 class NoiseRows(Protocol):
-    """Rows of noise, shape (k, n), which need not be in memory at the same time."""
+    """Rows of noise, shape (k, n). They need not all be in memory at once."""
 
     def matrix(self) -> Matrix:
-        """All of them."""
+        """All rows as one array."""
         ...
 
     def over_columns(self, use: Callable[[slice, Iterator[tuple[slice, Matrix, Matrix]]], None]) -> None:
-        """Call `use(columns, blocks)` for pieces that cover all columns, on all cores.
+        """Call `use(columns, blocks)` for slices that cover all columns, on all cores.
 
-        `blocks` are the rows in those columns, a few at a time: (which rows, their normals, an array of the same
-        shape to compute in). That array may be the one of the normals, which are not to be changed otherwise.
+        `blocks` yields the rows in those columns, a few at a time: (slice of rows, their normals, scratch array of the
+        same shape). The scratch array may be the normals themselves. Write to nothing else.
         """
         ...
 
 
 class Gaussian(Belief):
-    """A Gaussian over candidates."""
+    """A Gaussian distribution over candidates."""
 
     @property
     @abstractmethod
     def covariance_freedom(self) -> int:
-        """How many numbers the covariance can vary in."""
+        """Degrees of freedom of the covariance."""
 
     @abstractmethod
     def to_frame(self, shift: Vector) -> Vector:
-        """L^-1 shift: a displacement of candidates, in the frame."""
+        """L^-1 shift: a displacement of candidates, expressed in the frame."""
 
     @abstractmethod
     def from_frame(self, shift: Vector) -> Vector:
-        """L m: a displacement in the frame, among the candidates."""
+        """L m: a displacement in the frame, expressed in the space of candidates."""
 
     @abstractmethod
     def gradient_from_frame(self, gradient: Vector) -> Vector:
-        """L^-T a: the gradient in the mean that is `a` in the frame."""
+        """L^-T a: the gradient dl/dmu for a gradient `a` in the frame."""
 
     @abstractmethod
     def whiten(self, gradient: Gradient) -> FrameGradient:
@@ -88,11 +87,11 @@ class Gaussian(Belief):
 
     @abstractmethod
     def moments(self, rows: NoiseRows, odd: Vector, even: Vector) -> tuple[Vector, FrameMatrix]:
-        """sum_i odd_i z_i, and sum_i even_i z_i z_i^T as far as this family of beliefs can follow it."""
+        """sum_i odd_i z_i, and sum_i even_i z_i z_i^T projected onto this family's covariances."""
 
     @abstractmethod
     def natural_gradient(self, gradient: Gradient) -> Gradient:
-        """F^-1 gradient in the chart (mean, covariance), F being the Fisher information."""
+        """F^-1 gradient in the coordinates (mean, covariance); F is the Fisher information."""
 
     @abstractmethod
     def log_determinant(self) -> float:

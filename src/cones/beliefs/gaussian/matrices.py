@@ -1,6 +1,6 @@
-"""Symmetric matrices in the frame of a Gaussian: gradients in the covariance, and changes of it.
+"""Symmetric matrices in the frame of a Gaussian: covariance gradients and covariance changes.
 
-All that an iteration does to them acts on their eigenvalues, so that all Gaussians share one iteration.
+An iteration only acts on their eigenvalues, so all Gaussians share one implementation of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FrameMatrix(ABC):
     """A symmetric n x n matrix.
 
     Attributes:
-        values: its eigenvalues, or those that vary.
+        values: its eigenvalues; for a `SpectralMatrix`, those of the basis.
         keeps_axes: True if `values` belong to the same axes in every iteration, so that an optimizer can average them.
     """
 
@@ -35,7 +35,7 @@ class FrameMatrix(ABC):
 
     @abstractmethod
     def map(self, function: Function) -> FrameMatrix:
-        """The same matrix with `function` applied to its eigenvalues, one by one."""
+        """The matrix with `function` applied elementwise to its eigenvalues."""
 
     @abstractmethod
     def spectrum(self) -> Vector:
@@ -43,7 +43,7 @@ class FrameMatrix(ABC):
 
     @abstractmethod
     def with_spectrum(self, eigenvalues: Vector) -> FrameMatrix:
-        """The matrix on the same axes whose `spectrum()` is `eigenvalues`."""
+        """The matrix with the same axes and these eigenvalues, in the order of `spectrum()`."""
 
     @abstractmethod
     def trace(self) -> float: ...
@@ -54,7 +54,7 @@ class FrameMatrix(ABC):
 
     @abstractmethod
     def entries(self) -> Vector | Matrix:
-        """Numbers that are the same linear function of the matrix in every iteration, and have its norm."""
+        """Coordinates of the matrix, the same in every iteration, with the matrix's Frobenius norm."""
 
     @abstractmethod
     def dense(self) -> Matrix: ...
@@ -62,7 +62,7 @@ class FrameMatrix(ABC):
 
 @dataclass(slots=True, eq=False)
 class DiagonalMatrix(FrameMatrix):
-    """diag(values), of `DiagonalGaussian`."""
+    """diag(values), for `DiagonalGaussian`."""
 
     values: Vector
     keeps_axes: ClassVar[bool] = True
@@ -91,10 +91,9 @@ class DiagonalMatrix(FrameMatrix):
 
 @dataclass(slots=True, eq=False)
 class SpectralMatrix(FrameMatrix):
-    """V diag(values) V^T + rest (I - V V^T), with orthonormal columns V = `basis`; of `FullGaussian`.
+    """V diag(values) V^T + rest (I - V V^T), with orthonormal columns V = `basis`; for `FullGaussian`.
 
-    The basis has as many columns as the estimate has rank: a matrix made from N samples in n dimensions costs n N
-    numbers and not n^2.
+    The number of columns is the rank of the estimate: N samples in n dimensions take n N numbers and not n^2.
     """
 
     values: Vector
@@ -109,7 +108,7 @@ class SpectralMatrix(FrameMatrix):
         return SpectralMatrix(eigenvalues[:-1], self.basis, float(eigenvalues[-1]))
 
     def spectrum(self) -> Vector:
-        """Those of the basis first, then `rest` once for each dimension left."""
+        """The eigenvalues of the basis, then `rest` once per remaining dimension."""
         left = self._left()
         return np.concatenate([self.values, np.full(left, self.rest)]) if left else self.values
 
@@ -129,7 +128,7 @@ class SpectralMatrix(FrameMatrix):
         return self.dense()
 
     def _left(self) -> int:
-        """Dimensions that the basis does not span."""
+        """Number of dimensions that the basis does not span."""
         return int(self.basis.shape[0] - self.basis.shape[1])
 
     def dense(self) -> Matrix:
@@ -141,7 +140,7 @@ class SpectralMatrix(FrameMatrix):
     def right_multiply(self, matrix: Matrix) -> Matrix:
         """matrix @ self, in O(n^2 rank)."""
         product = (matrix @ (self.basis * (self.values - self.rest))) @ self.basis.T
-        if self.rest == 1.0:  # the common case: utilities that sum to zero leave the complement alone
+        if self.rest == 1.0:  # common: utilities that sum to zero leave the complement unchanged
             product += matrix
         elif self.rest != 0.0:
             product += self.rest * matrix
