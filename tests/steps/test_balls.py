@@ -84,7 +84,7 @@ def test_a_zero_gradient_moves_nothing(kind: str) -> None:
 def test_controls_are_checked() -> None:
     with pytest.raises(InputError, match=r"shape: expected a control such as cones.radius.Fixed\(1.0\), got 1.0"):
         Balls(shape=1.0)
-    with pytest.raises(InputError, match="mean: SignalRatio is for the scale"):
+    with pytest.raises(InputError, match="mean: expected a control other than SignalRatio"):
         Balls(mean=SignalRatio())
     with pytest.raises(InputError, match="value: expected at least 0, got -1"):
         Fixed(-1.0)

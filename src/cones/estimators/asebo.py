@@ -1,14 +1,14 @@
 r"""ASEBO: candidates from an active subspace of past gradients.
 
-The first `warm_up` iterations draw isotropic noise. Then U holds the leading directions of the last `archive`
-gradients, the fewest that explain `share` of their variance. With r directions in n dimensions,
+The first `warm_up` iterations draw isotropic noise. Then the columns of U are the leading principal directions of the
+last `archive` gradients, as few as explain `share` of their variance. With r directions in n dimensions,
 
     z ~ N(0, p I + q U U^T),   p = alpha / n,   q = (1 - alpha) / r,   scaled to the length of isotropic noise
     alpha <- |g - U U^T g| / |U U^T g|, at most 1
 
-so that alpha = 1 is isotropic noise again. g is the score-function estimate. It is biased towards U, as in Guided ES. U
-is the one that the next candidates are drawn from, with g in its archive: against an earlier U an estimate from few
-candidates is mostly noise, alpha stays 1, and nothing is gained.
+alpha = 1 is isotropic noise. g is the score-function estimate, biased towards U as in Guided ES. U is the subspace of
+the next candidates, and its archive includes g. With the previous U, an estimate from few candidates would be mostly
+noise, alpha would stay 1, and nothing would be gained.
 
 Reference: Choromanski et al., From Complexity to Simplicity: Adaptive ES-Active Subspaces for Blackbox Optimization,
 NeurIPS 2019.
@@ -33,7 +33,7 @@ __all__ = ["ActiveSubspace", "Asebo", "AseboState"]
 
 @dataclass(frozen=True)
 class ActiveSubspace(Storable):
-    """Turns isotropic noise into noise that prefers the columns of `basis`, of the same length."""
+    """Stretches isotropic noise along the columns of `basis` and keeps the length of each row."""
 
     basis: Matrix  # U, shape (n, r), orthonormal columns
     alpha: float
@@ -48,7 +48,7 @@ class ActiveSubspace(Storable):
 
 @dataclass(frozen=True)
 class AseboState(Storable):
-    """Past gradients, the latest last, shape (k, n); the subspace to draw from, if there is one; iterations so far."""
+    """Past gradients, shape (k, n), the latest last; the current subspace, if any; the number of iterations."""
 
     gradients: Matrix
     subspace: ActiveSubspace | None = None
@@ -57,12 +57,12 @@ class AseboState(Storable):
 
 @dataclass(frozen=True)
 class Asebo(Estimator):
-    """The score function on candidates from the active subspace of past gradients."""
+    """The score-function estimate, with candidates from the active subspace of past gradients."""
 
     name = "asebo"
 
     warm_up: int = setting(10, "Iterations of isotropic noise before the first subspace.")
-    archive: int = setting(50, "Past gradients that the subspace is made from.")
+    archive: int = setting(50, "Number of past gradients that span the subspace.")
     share: float = setting(0.95, "Share of the gradients' variance that the subspace explains.")
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ def _alpha(gradient: Vector, basis: Matrix) -> float:
 
 
 def _leading(gradients: Matrix, share: float) -> Matrix:
-    """The fewest leading directions that explain a share of the gradients' variance; at least one."""
+    """The fewest leading principal directions that explain a share of the gradients' variance; at least one."""
     _, lengths, directions = np.linalg.svd(gradients, full_matrices=False)
     explained = np.cumsum(lengths**2)
     count = 1 + int(np.searchsorted(explained, share * explained[-1]))

@@ -19,12 +19,12 @@ NO_DIAGNOSTICS: Mapping[str, float] = {}
 
 
 class NoiseLevel(NamedTuple):
-    """The norms that parts of an estimate would have, root mean square, if losses had nothing to do with candidates.
+    """Root mean square norms of the parts of an estimate if losses were independent of candidates.
 
     Attributes:
-        mean: of the gradient in the mean.
-        scale: of the trace of the gradient in the covariance.
-        shape: of the rest of that gradient.
+        mean: for the gradient with respect to the mean.
+        scale: for the trace of the gradient with respect to the covariance.
+        shape: for the traceless rest of that gradient.
     """
 
     mean: float = math.nan
@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
     Attributes:
         gradient: for Gaussians a `FrameGradient`; other families have their own type.
         noise: its noise level.
-        effective_samples: how many independent samples the estimate is worth.
+        effective_samples: effective number of independent samples.
         diagnostics: further numbers by name; each becomes a column of the history.
     """
 
@@ -61,10 +61,10 @@ class Sample(NamedTuple):
 
     Attributes:
         population: belief, plan, and candidates.
-        noise: the rows of noise that the candidates come from, in the frame of the belief.
-        losses: as they were told, in the order of the candidates; NaN for failures.
+        noise: the rows of noise behind the candidates, in the frame of the belief.
+        losses: the losses passed to `tell`, in the order of the candidates; NaN for failures.
         utilities: the losses after shaping; finite, low is good.
-        past: earlier populations, the latest first, if the estimator asks for them by `remembers`.
+        past: the last `Estimator.remembers` populations, the latest first.
     """
 
     population: Population
@@ -82,26 +82,26 @@ class Sample(NamedTuple):
         return self.population.plan
 
     def candidates(self) -> Matrix:
-        """The candidates as they were evaluated, shape (popsize, n)."""
+        """The evaluated candidates, shape (popsize, n)."""
         return self.population.block(0, len(self.population))
 
 
 class Estimator(Component, ABC):
     """Estimates the gradient of the expected loss.
 
-    An estimator is settings; what it remembers is a value of its own, None before the first iteration.
+    An estimator object holds settings only. Its state is passed in and returned; it is None before the first iteration.
 
     Attributes:
-        remembers: how many past populations `Sample.past` shall hold.
+        remembers: number of past populations in `Sample.past`.
     """
 
     kind: ClassVar[str] = "estimator"
     remembers: ClassVar[int] = 0
 
     def plan(self, state: Any, plan: Plan) -> Plan:
-        """The plan by which the next candidates are drawn, given the one of the design."""
+        """The plan of the next population, given the design's plan."""
         return plan
 
     @abstractmethod
     def estimate(self, state: Any, sample: Sample) -> tuple[Estimate, Any]:
-        """The estimate from a population, and what to remember."""
+        """The estimate from a population, and the new state."""

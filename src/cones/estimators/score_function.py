@@ -5,9 +5,9 @@ For x = mu + L z with z ~ N(0, I) and utilities u, in the frame of the belief:
     a = 1/N sum_i u_i z_i                  estimates L^T dl/dmu
     B = 1/N sum_i u_i (z_i z_i^T - I) / 2  estimates L^T (dl/dSigma) L
 
-(Wierstra et al., Natural Evolution Strategies, JMLR 2014.) A diagonal belief keeps the diagonal of B. If u has nothing
-to do with z, the mean squares of |a|, tr B and |B| are u^2 n / N, u^2 n / (2 N) and u^2 k / (2 N), with u^2 the mean
-square of the utilities and k the numbers in which B can vary.
+(Wierstra et al., Natural Evolution Strategies, JMLR 2014.) A diagonal belief keeps the diagonal of B. If u is
+independent of z, the mean squares of |a|, tr B and |B| are u^2 n / N, u^2 n / (2 N) and u^2 k / (2 N), where u^2 is the
+mean square of the utilities and k the degrees of freedom of B.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["ScoreFunction", "score_function"]
 
 @dataclass(frozen=True)
 class ScoreFunction(Estimator):
-    """The sum of utilities times scores: unbiased, no memory."""
+    """The sum of utilities times scores: unbiased, stateless."""
 
     name = "score_function"
 
@@ -33,7 +33,7 @@ class ScoreFunction(Estimator):
 
 
 def score_function(sample: Sample) -> Estimate:
-    """The estimate for a Gaussian belief from the noise behind a population and its utilities."""
+    """The estimate for a Gaussian belief from a population's noise and utilities."""
     belief, utilities = gaussian(sample.belief), sample.utilities
     odd, even = sample.plan.fold(utilities / utilities.size)
     mean, moment = belief.moments(sample.noise, odd, even)
@@ -47,7 +47,7 @@ def score_function(sample: Sample) -> Estimate:
 
 
 def gaussian(belief: Belief) -> Gaussian:
-    """The belief, if this estimator's formulas are for it."""
+    """The belief, if it is a Gaussian; otherwise an error."""
     if not isinstance(belief, Gaussian):
-        raise InputError(f"estimator: expected one for {type(belief).__name__}; this one is for Gaussian beliefs")
+        raise InputError(f"estimator: expected one for {type(belief).__name__}, got one for Gaussian beliefs")
     return belief

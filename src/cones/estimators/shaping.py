@@ -1,10 +1,10 @@
 """Shaping: losses to utilities. Low losses get low utilities.
 
-NaN is the worst loss. Non-finite losses never reach the gradient: ranks do not see their size, and
-`standardised` and `raw` put the worst finite loss in place of NaN and +inf, the best in place of -inf.
+NaN ranks as the worst loss. Non-finite losses never reach the gradient: ranks ignore magnitudes, and `standardised` and
+`raw` replace NaN and +inf by the worst finite loss, -inf by the best.
 
-A function of your own takes the losses, shape (popsize,), and returns as many finite utilities. To be stored in a
-checkpoint it must be defined at the top of a module.
+A custom function takes the losses, shape (popsize,), and returns finite utilities of the same shape. A checkpoint can
+only store it if it is defined at the top level of a module.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ __all__ = ["SHAPINGS", "Shaping", "centred_ranks", "normal_scores", "raw", "shap
 
 
 def _ordered(losses: Vector) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """The order of the losses, NaN last, and which of them differ from the one before."""
+    """The sorting order of the losses, NaN last, and which sorted losses differ from the one before."""
     order = np.argsort(losses)
     ordered = losses[order]
     differs = ordered[1:] != ordered[:-1]
-    if np.isnan(ordered[-1]):  # NaNs are ties, though they differ from each other
+    if np.isnan(ordered[-1]):  # NaNs are ties, although NaN != NaN
         differs &= ~np.isnan(ordered[:-1])
     return order, differs
 
 
 def _ranks(losses: Vector) -> Vector:
-    """Ranks from 0, ties sharing their mean rank, NaN last."""
+    """Ranks from 0. Ties share their mean rank; NaN ranks last."""
     order, differs = _ordered(losses)
     ranks = np.arange(losses.size, dtype=np.float64)
     if not differs.all():
@@ -84,7 +84,7 @@ def _unit_variance(scores: Vector) -> Vector:
 
 
 def standardised(losses: Vector) -> Vector:
-    """Losses minus their mean, over their standard deviation.
+    """(losses - mean) / standard deviation.
 
     Example:
         >>> standardised(np.array([1.0, 3.0]))
@@ -97,12 +97,12 @@ def standardised(losses: Vector) -> Vector:
     finite = finite / largest  # so that squares cannot overflow
     centred = finite - finite.mean()
     deviation = float(np.sqrt(np.mean(centred**2)))
-    # Equal losses differ by rounding only.
+    # A smaller deviation is rounding error of equal losses.
     return centred / deviation if deviation > 1e-14 else np.zeros_like(losses)
 
 
 def raw(losses: Vector) -> Vector:
-    """The losses themselves.
+    """The losses, with non-finite ones replaced.
 
     Example:
         >>> raw(np.array([1.0, np.inf, 3.0]))
@@ -131,7 +131,7 @@ SHAPINGS: dict[str, Callable[[Vector], Vector]] = {
 
 @dataclass(frozen=True)
 class Shaping(Storable):
-    """A shaping function: one of `SHAPINGS` by name, or a function of the user's own."""
+    """A shaping function: the name of one in `SHAPINGS`, or a custom function."""
 
     function: str | Callable[[Vector], Any]
 
@@ -152,7 +152,7 @@ class Shaping(Storable):
 
 
 def shaping_from(value: Any) -> Shaping:
-    """What users pass as `shaping`: a name, "module:function", or a function."""
+    """The shaping for a user's argument: a name, "module:function", or a function."""
     if isinstance(value, Shaping):
         return value
     if isinstance(value, str) and ":" in value:

@@ -1,4 +1,4 @@
-"""Optimizers: what is done with the step."""
+"""Optimizers: from a proposed step to the step that the belief takes."""
 
 from cones.optimizers.adam import Adam, AdamState
 from cones.optimizers.direct import Direct

@@ -25,7 +25,7 @@ __all__ = ["Adam", "AdamState"]
 
 @dataclass(frozen=True)
 class AdamState(Storable):
-    """Moments of the steps so far; those of a full covariance are described in `optimizer.py`."""
+    """Running moments of the steps; `optimizer.py` describes those of a full covariance."""
 
     count: int
     mean_first: Vector
@@ -49,7 +49,7 @@ class Adam(Optimizer[AdamState]):
 
     learning_rate: float = setting(0.1, "Learning rate of the mean.")
     variance_learning_rate: float | None = setting(
-        None, "Learning rate of the log-variance; that of the mean if not given."
+        None, "Learning rate of the log-variance; by default, that of the mean."
     )
     beta1: float = setting(0.9, "Decay of the first moment.")
     beta2: float = setting(0.999, "Decay of the second moment.")
@@ -85,9 +85,9 @@ class Adam(Optimizer[AdamState]):
         return step._replace(shift=shift, log_ratio=log_ratio), AdamState(t, first, second, None, np.asarray(square))
 
     def _descent(self, rate: float, t: int, gradient: Vector, first: Vector, second: Vector) -> Any:
-        """The change, and both moments after it."""
+        """The change, and both new moments."""
         beta1, beta2, epsilon = self.beta1, self.beta2, self.epsilon
-        # The bias corrections as two numbers instead of two passes over memory.
+        # Bias corrections as scalar factors save two passes over memory.
         correction1, correction2 = 1.0 - beta1**t, math.sqrt(1.0 - beta2**t)
         factor, offset = -rate * correction2 / correction1, epsilon * correction2
 

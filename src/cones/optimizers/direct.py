@@ -1,4 +1,4 @@
-"""The step as it is: the belief moves to the point of the ball."""
+"""The step unchanged: the belief moves to the solution of the step problem."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Direct"]
 
 @dataclass(frozen=True)
 class Direct(Optimizer[None]):
-    """No learning rate and no state: descent by the step itself.
+    """Takes the negative step, without learning rate or state.
 
-    For step rules whose length means something, such as `cones.Balls`.
+    For step rules that choose the length of their steps, such as `cones.Balls`.
     """
 
     name = "direct"

@@ -1,14 +1,13 @@
-"""The interface of an optimizer: a step of ascent in, the step that the belief takes out.
+"""The interface of an optimizer: an ascent step in, the step that the belief takes out.
 
-Optimizers are settings; what they remember is a value of its own that each update returns anew. An update that is
-interrupted leaves nothing half changed, and one optimizer can serve many runs.
+Optimizers hold settings only; each update returns a new state. An interrupted update changes nothing, and one optimizer
+can serve many runs.
 
-**How an optimizer acts on a full covariance.** The mean is treated as for a diagonal belief, coordinate
-by coordinate. The covariance changes in the frame of the current factor, L -> L exp(-rate D / 2), with
-D the step's low-rank matrix. A memory of past steps would have full rank and would belong to frames that are gone, so
-that no first moment (momentum) is kept for the covariance, and Adam's second moment is one number, the running mean of
-the squared eigenvalues of D (of those that the samples span): an eigenvalue of typical size moves its logarithm by
-about the learning rate.
+**How an optimizer acts on a full covariance.** The mean is treated coordinate by coordinate, as for a diagonal belief.
+The covariance changes in the frame of the current factor, L -> L exp(-rate D / 2), where D is the step's low-rank
+matrix. Averages of past D would have full rank and refer to past frames. The covariance therefore has no first moment
+(momentum), and Adam's second moment is one number, the running mean of the squared eigenvalues of D (of those that the
+samples span). An eigenvalue of typical size changes its logarithm by about the learning rate.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class Optimizer(Component, ABC, Generic[State]):
 
     @abstractmethod
     def update(self, state: State, step: Step[Any]) -> tuple[Step[Any], State]:
-        """The descent along a step of ascent, and the state after it."""
+        """The descent step for an ascent step, and the new state."""
 
 
 def checked_rates(learning_rate: float, variance_learning_rate: float | None) -> dict[str, float]:
-    """Both learning rates, that of the variance being the mean's if it is not given."""
+    """Both learning rates; that of the variance defaults to that of the mean."""
     rate = check_positive("learning_rate", learning_rate)
     other = rate if variance_learning_rate is None else variance_learning_rate
     return {

@@ -23,7 +23,7 @@ __all__ = ["SGD", "SGDState"]
 
 @dataclass(frozen=True)
 class SGDState(Storable):
-    """Velocities; none for a full covariance, as described in `optimizer.py`."""
+    """Velocities; None for a full covariance (see `optimizer.py`)."""
 
     mean: Vector
     covariance: Vector | None
@@ -42,9 +42,9 @@ class SGD(Optimizer[SGDState]):
 
     learning_rate: float = setting(0.1, "Learning rate of the mean.")
     variance_learning_rate: float | None = setting(
-        None, "Learning rate of the log-variance; that of the mean if not given."
+        None, "Learning rate of the log-variance; by default, that of the mean."
     )
-    momentum: float = setting(0.0, "Share of the velocity that is kept, in [0, 1).")
+    momentum: float = setting(0.0, "Decay of the velocity, in [0, 1).")
 
     def __post_init__(self) -> None:
         store(
@@ -68,7 +68,7 @@ class SGD(Optimizer[SGDState]):
         return step._replace(shift=shift, log_ratio=DiagonalMatrix(values)), SGDState(mean, covariance)
 
     def _descent(self, rate: float, velocity: Vector, gradient: Vector) -> Any:
-        """The change, and the velocity after it."""
+        """The change, and the new velocity."""
 
         def formula(velocity: Vector, g: Vector) -> tuple[Vector, Vector]:
             velocity = self.momentum * velocity + g

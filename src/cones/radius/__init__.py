@@ -1,4 +1,4 @@
-"""Controls of the radius of a ball: what an iteration says in, the radius of its step out."""
+"""Radius controls: statistics of an iteration's estimate in, the radius of a ball out."""
 
 from cones.radius.control import EstimateStats, Radius, RadiusControl
 from cones.radius.fixed import Fixed

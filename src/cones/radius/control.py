@@ -1,4 +1,4 @@
-"""The interface of a radius control: what an iteration says about one ball in, the ball's radius out."""
+"""The interface of a radius control: statistics of an iteration's estimate in, the radius of a ball out."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ State = TypeVar("State")
 
 
 class EstimateStats(NamedTuple):
-    """What an iteration says about the part of the belief that a ball is for, in the frame.
+    """Statistics of an iteration's estimate for the part of the belief that a ball bounds, in the frame.
 
     Attributes:
-        estimate: the gradient's part: a for the mean, the trace of B for the scale, B without it for the shape.
+        estimate: part of the gradient: a for the mean, the trace of B for the scale, traceless B for the shape.
         length: its norm.
-        noise: the norm that it would have, root mean square, if losses had nothing to do with candidates. Against it
-            neither the loss's units nor the shaping matter.
-        freedom: how many numbers it can vary in.
-        dim: coordinates of a candidate.
-        samples: how many independent samples the estimate is worth.
+        noise: its root mean square norm if losses were independent of candidates. length / noise does not depend on the
+            loss's units or the shaping.
+        freedom: its degrees of freedom.
+        dim: number of coordinates of a candidate.
+        samples: effective number of independent samples.
         travel: the length of the mean's step in this iteration, in the frame; NaN for the mean itself.
-        spent: evaluations so far, before this iteration.
-        budget: evaluations that the run may spend; infinite if that is not known.
+        spent: evaluations before this iteration.
+        budget: total evaluations of the run; infinite if unknown.
     """
 
     estimate: Vector
@@ -44,8 +44,8 @@ class EstimateStats(NamedTuple):
 class Radius(NamedTuple):
     """The radius of a ball KL <= radius^2 for this iteration.
 
-    `radius` is negative where what the control remembers contradicts the last estimate: the step then goes the
-    other way. `path_length` is that of the last directions, 1 on average if they have nothing to do with each other.
+    `radius` is negative if the control's state contradicts the last estimate; the step is then reversed. `path_length`
+    is the length of the path of recent directions, 1 on average if they are independent.
     """
 
     radius: float
@@ -53,17 +53,14 @@ class Radius(NamedTuple):
 
 
 class RadiusControl(Component, ABC, Generic[State]):
-    """Chooses the radius of a ball anew in every iteration.
-
-    Controls are settings; what they remember is a value that each call returns anew.
-    """
+    """Chooses the radius of a ball in every iteration. Holds settings only; its state is passed in and returned."""
 
     kind: ClassVar[str] = "radius"
 
     @abstractmethod
     def start(self, stats: EstimateStats) -> State:
-        """The state before the first iteration, whose stats this is."""
+        """The state before the first iteration; `stats` are those of that iteration."""
 
     @abstractmethod
     def radius(self, state: State, stats: EstimateStats) -> tuple[Radius, State]:
-        """The radius for this stats, and the state after it."""
+        """The radius for these statistics, and the new state."""

@@ -1,4 +1,4 @@
-"""One radius for all iterations."""
+"""A constant radius."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Fixed"]
 
 @dataclass(frozen=True)
 class Fixed(RadiusControl[None]):
-    """The same radius always."""
+    """The same radius in every iteration."""
 
     name = "fixed"
 
-    value: float = setting(sentence="The radius; 0 keeps the ball's part of the belief as it is.")
+    value: float = setting(sentence="The radius; 0 keeps this part of the belief constant.")
 
     def __post_init__(self) -> None:
         store(self, value=check_non_negative("value", self.value))

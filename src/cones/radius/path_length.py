@@ -1,4 +1,4 @@
-r"""The radius by the length of the path of the last directions.
+r"""The radius from the length of the path of recent directions.
 
 With v the direction of the estimate, |v| = 1:
 
@@ -6,13 +6,13 @@ With v the direction of the estimate, |v| = 1:
     w      <- (1 - q)^2 w + q (2 - q)               the mean of |p|^2 if directions are independent; tends to 1
     radius <- radius exp( clip( gain (|p|^2 - w) ) )
 
-After a step of the best length the next direction is orthogonal to it, however noisy the estimates are: a path longer
-than a random one says that steps were too short, a shorter one that they were too long. (Cumulative step-size
+After a step of optimal length, the expected next direction is orthogonal to it, however noisy the estimates are. A path
+longer than a random one means that steps were too short, a shorter one that they were too long. (Cumulative step-size
 adaptation of Hansen & Ostermeier, 2001, does the same for the spread of the candidates.)
 
-The excess |p|^2 - w has a signal of about samples / freedom and a noise of about 1 / sqrt(freedom), freedom being the
-numbers that a direction can vary in. The gain grows with sqrt(freedom / samples), between what tracks best and what
-averages best, and is at most 1.
+The excess |p|^2 - w has a signal of about samples / freedom and noise of about 1 / sqrt(freedom), where freedom is the
+dimension of a direction. The gain grows with sqrt(freedom / samples), a compromise between tracking and averaging, and
+is at most 1.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from cones.types import Vector
 
 __all__ = ["DirectionPath", "PathLength", "PathState"]
 
-# 1/q iterations are remembered. With q = 0.1 the control oscillates and diverges; 0.4 to 0.6 is a flat optimum.
+# q; the path averages about 1/q iterations. With q = 0.1 the control oscillates and diverges; 0.4 to 0.6 work best.
 FORGETTING = 0.5
 GAIN = 0.2
-LARGEST_CHANGE = 0.3  # of the logarithm of a radius in an iteration
+LARGEST_CHANGE = 0.3  # of log radius per iteration
 
 
 @dataclass(frozen=True)
 class DirectionPath(Storable):
-    """Directions summed with fading weights, and the length that independent ones would have, squared."""
+    """The path p, and w, the expected |p|^2 for independent directions."""
 
     vector: Vector
     expected: float = 0.0
 
     def extended(self, direction: Vector, length: float) -> DirectionPath:
-        """With one more direction, of the given length."""
+        """The path after one more direction; `length` is its norm."""
         keep, add = 1.0 - FORGETTING, math.sqrt(FORGETTING * (2.0 - FORGETTING)) / length
         if direction.ndim == 1:
             path = elementwise(lambda v, p: add * v + keep * p, direction, self.vector)
@@ -59,7 +59,7 @@ class DirectionPath(Storable):
 
 @dataclass(frozen=True)
 class PathState(Storable):
-    """Of `PathLength`."""
+    """The state of `PathLength`."""
 
     radius: float
     path: DirectionPath
@@ -67,10 +67,10 @@ class PathState(Storable):
 
 @dataclass(frozen=True)
 class PathLength(RadiusControl[PathState]):
-    """Longer steps while they agree with each other, shorter ones when they do not.
+    """Lengthens steps while successive directions agree, and shortens them when they do not.
 
-    The unit of radii is sqrt(2 freedom / samples): what natural gradient descent with learning rate 1 would use up if
-    losses had nothing to do with candidates.
+    The unit of radii is sqrt(2 freedom / samples): the radius of a natural gradient step with learning rate 1 if losses
+    were independent of candidates.
     """
 
     name = "path_length"

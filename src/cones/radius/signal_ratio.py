@@ -1,19 +1,19 @@
-r"""The radius of the scale's ball by what the estimate says, against how far the mean still travels.
+r"""The radius of the scale's ball from the signal of its estimate, relative to the mean's step.
 
 Let s be the trace of B in units of its noise, m the length of the mean's step in the frame, sigma the spread and r the
-root mean square distance per coordinate that is left. On a quadratic with noise or ripples of total variance V, with
+root mean square distance to the minimum per coordinate. On a quadratic with noise or ripples of total variance V, with
 the mean's radius in equilibrium,
 
     m = (r / sigma) sqrt(N / 2) * sqrt(4 n sigma^2 r^2 / V)        s = sqrt(N) * sqrt(2 n sigma^4 / V)
 
-so that s / m = sigma^2 / r^2: V, which is not known, cancels. Shrinking the spread only as far as s exceeds theta m
-therefore holds sigma at sqrt(theta) times the distance, whatever the noise:
+so that s / m = sigma^2 / r^2: the unknown V cancels. Shrinking the spread only while s exceeds theta m therefore holds
+sigma at sqrt(theta) times the distance, whatever the noise:
 
     s_bar <- s_bar + max(0.1, K) (s - s_bar)
     log sigma <- log sigma - K / sqrt(N) * sign(s_bar) max(0, |s_bar| - theta m)
 
-A mean that travels far holds the spread; a mean that has arrived, or that cannot move, releases it. Below the threshold
-nothing happens, so that losses that are pure noise do not move the spread.
+Large steps of the mean hold the spread; a mean that has arrived or cannot move releases it. Below the threshold the
+spread does not change, so losses that are pure noise do not move it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from cones.radius.control import EstimateStats, Radius, RadiusControl
 
 __all__ = ["SignalRatio"]
 
-# theta: a spread near the distance keeps ripples smoothed. With a budget, it falls from the first to the last over the
-# first part of it, so that the rest suffices to settle in the basin that was found.
+# theta: a spread near the distance smooths ripples. With a budget, theta falls from THETA to THETA_AT_LAST over the
+# first PART of it; the rest suffices to converge in the basin found.
 THETA, THETA_AT_LAST, PART = 0.7, 0.05, 0.6
 THETA_WITHOUT_BUDGET = 0.3
-# K, the rate at full signal: N / n, twice what the mean can contract by; with fewer evaluations than this many per
-# dimension, so much more that the spread can follow in time.
+# K, the rate at full signal, is N / n, twice the contraction rate of the mean. With a budget below this many
+# evaluations per dimension it is larger, so that the spread converges in time.
 EVALUATIONS_PER_DIMENSION = 100
 LARGEST_RATE = 0.6
-LARGEST_CHANGE = 0.3  # of log sigma in an iteration
+LARGEST_CHANGE = 0.3  # of log sigma per iteration
 
 
 @dataclass(frozen=True)
 class SignalRatio(RadiusControl[float]):
-    """Holds the spread at a share of the distance that the mean has to go."""
+    """Holds the spread at a fraction of the mean's distance to the minimum."""
 
     name = "signal_ratio"
 

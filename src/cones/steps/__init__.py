@@ -1,4 +1,4 @@
-"""Steps: from an estimate of the gradient to a proposed change of the belief. ES, NES and CoNES differ here alone."""
+"""Step rules: from a gradient estimate to a proposed change of the belief. ES, NES and CoNES differ only here."""
 
 from cones.steps.balls import Balls, BallsState
 from cones.steps.convex import Convex

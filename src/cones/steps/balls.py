@@ -1,13 +1,13 @@
-r"""CoNES with a ball of its own for each part of the belief: mean, scale and shape.
+r"""CoNES with three separate balls, for the mean, the scale and the shape of the belief.
 
-One ball for all couples parts whose estimates differ in their signal-to-noise ratio by orders of magnitude. With
-B = (tr B / n) I + B0 the step problem falls into three, solved in closed form or by the scalar dual:
+A single ball couples parts whose estimates differ in signal-to-noise ratio by orders of magnitude. With
+B = (tr B / n) I + B0 the step problem splits into three, solved in closed form or by the scalar dual:
 
     mean   maximize <a, m>                 KL = |m|^2 / 2              m = sqrt(2) radius a / |a|
     scale  maximize tr B (r - 1)           KL = n (r - 1 - log r) / 2  log r = 2 radius / sqrt(n), to second order
     shape  maximize <B0, R - I>            KL <= radius^2              the scalar dual with a = 0
 
-The radii come from controls, one per ball; see `cones.radius`. Such a step is taken as it is, by `cones.Direct`.
+Each ball has a radius control; see `cones.radius`. The optimizer `cones.Direct` applies the step unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cones.types import Vector
 
 __all__ = ["Balls", "BallsState"]
 
-# Of the logarithm of a variance in an iteration; the shape's ball alone would let a single one change by much more.
+# Largest change of a log-variance per iteration; within the shape's ball a single one could change by much more.
 LARGEST_LOG = 1.0
 NO_MEAN = np.zeros(0)
 DUAL, KL_DIVERGENCE = Dual(), KL()
@@ -40,7 +40,7 @@ DUAL, KL_DIVERGENCE = Dual(), KL()
 
 @dataclass(frozen=True)
 class BallsState(Storable):
-    """What the three controls remember."""
+    """The states of the three controls."""
 
     mean: Any = None
     scale: Any = None
@@ -49,10 +49,10 @@ class BallsState(Storable):
 
 @dataclass(frozen=True)
 class Balls(StepRule):
-    """Three KL balls whose radii are chosen anew in every iteration.
+    """Three KL balls with adaptive radii.
 
     Args:
-        mean, scale, shape: controls of their radii; by default nothing has to be set.
+        mean, scale, shape: controls of their radii. The defaults need no tuning.
 
     Example:
         >>> import cones
@@ -76,7 +76,7 @@ class Balls(StepRule):
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
             if isinstance(control, SignalRatio) and ball.name != "scale":
-                raise InputError(f"{ball.name}: SignalRatio is for the scale, which is one number")
+                raise InputError(f"{ball.name}: expected a control other than SignalRatio, which is for the scale only")
 
     def propose(
         self, state: BallsState | None, belief: Gaussian, estimate: Estimate, info: IterationInfo
@@ -119,10 +119,10 @@ def _next(control: RadiusControl[Any], state: Any, stats: EstimateStats) -> tupl
 
 
 def _shape_step(matrix: FrameMatrix, radius: float, n: int, growth: float) -> Step[Any]:
-    """The step of the shape's ball in n dimensions, centred, as the scale has a ball of its own: it adds `growth`."""
+    """The step of the shape's ball in n dimensions, made traceless, plus `growth`, the step of the scale."""
     gradient = FrameGradient(NO_MEAN, matrix)
     step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, radius)) if radius else unmoved(gradient, StepStatus.OPTIMAL)
-    if step.status is StepStatus.ZERO_GRADIENT:  # of the shape alone
+    if step.status is StepStatus.ZERO_GRADIENT:  # only the shape's gradient is zero
         step = step._replace(status=StepStatus.OPTIMAL)
     centre = step.log_ratio.trace() / n
 

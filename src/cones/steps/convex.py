@@ -1,4 +1,4 @@
-r"""CoNES: the steepest ascent inside a ball around the belief, ( L m*, log R* )."""
+r"""CoNES: the steepest ascent step inside a ball around the belief, ( L m*, log R* )."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ class Convex(StepRule):
 
     def propose(self, state: None, belief: Gaussian, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
         step = self.solver.solve(estimate.gradient, self.ball)
-        # One ball for all parts is a bound for each of them.
+        # The radius of the joint ball bounds each part.
         columns = dict.fromkeys(("mean_radius", "scale_radius", "shape_radius"), self.radius)
         return step._replace(shift=belief.from_frame(step.shift), columns=columns), None

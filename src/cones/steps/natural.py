@@ -14,7 +14,7 @@ __all__ = ["Natural"]
 
 @dataclass(frozen=True)
 class Natural(StepRule):
-    """The exact inverse Fisher information (Wierstra et al., Natural Evolution Strategies, 2014)."""
+    """The natural gradient with the exact Fisher information (Wierstra et al., Natural Evolution Strategies, 2014)."""
 
     name = "natural"
 

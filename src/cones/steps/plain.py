@@ -14,7 +14,7 @@ __all__ = ["Plain"]
 
 @dataclass(frozen=True)
 class Plain(StepRule):
-    """The gradient as it is (Salimans et al., Evolution Strategies as a Scalable Alternative, 2017)."""
+    """The plain gradient (Salimans et al., Evolution Strategies as a Scalable Alternative, 2017)."""
 
     name = "plain"
 

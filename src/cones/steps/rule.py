@@ -1,4 +1,4 @@
-"""The interface of a step rule: an estimate in, a step of ascent out. The optimizer descends along it."""
+"""The interface of a step rule: an estimate in, an ascent step out. The optimizer descends along it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["IterationInfo", "StepRule"]
 
 
 class IterationInfo(NamedTuple):
-    """What a step rule may want to know of the iteration besides its estimate.
+    """Information about the iteration for step rules.
 
     Attributes:
-        spent: evaluations before this iteration, since the last restart.
-        budget: evaluations that the run may spend; infinite if that is not known.
+        spent: evaluations since the last restart, before this iteration.
+        budget: total evaluations of the run; infinite if unknown.
     """
 
     spent: int = 0
@@ -26,10 +26,10 @@ class IterationInfo(NamedTuple):
 
 
 class StepRule(Component, ABC):
-    """Proposes a step. It is settings; what it remembers is a value of its own, None before the first iteration."""
+    """Proposes a step. Holds settings only; its state is passed in and returned, None before the first iteration."""
 
     kind: ClassVar[str] = "step"
 
     @abstractmethod
     def propose(self, state: Any, belief: Any, estimate: Estimate, info: IterationInfo) -> tuple[Step[Belief], Any]:
-        """The step of ascent for this estimate at this belief, and what to remember."""
+        """The ascent step for this estimate and belief, and the new state."""
