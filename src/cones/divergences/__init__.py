@@ -1,4 +1,4 @@
-"""Divergences: what a ball around a belief is."""
+"""Divergences, which define the ball around a belief."""
 
 from cones.divergences.divergence import Ball, Divergence, Lagrangian, Point
 from cones.divergences.kl import KL

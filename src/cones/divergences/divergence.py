@@ -1,10 +1,10 @@
-r"""The interface of a divergence: what the step problem needs to know of a ball.
+r"""The interface of a divergence, which defines the ball of the step problem.
 
 The step problem is   maximize <gradient, change>   subject to   D(new || old) <= radius^2.
 
-A multiplier lambda prices the ball. For each lambda the Lagrangian <gradient, change> - lambda D has a maximiser; its
-divergence phi(lambda) falls strictly from +inf to 0, and the solution is where phi(lambda) = radius^2. The duality gap
-at any lambda is lambda (radius^2 - phi(lambda)). A divergence gives the maximiser; `cones.solvers.root` finds lambda.
+For each multiplier lambda the Lagrangian <gradient, change> - lambda D has a maximiser. Its divergence phi(lambda)
+falls strictly from +inf to 0, and the solution has phi(lambda) = radius^2. The duality gap at any lambda is
+lambda (radius^2 - phi(lambda)). A divergence computes the maximiser; `cones.solvers.root` finds lambda.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Point(NamedTuple):
         multiplier: lambda, for a gradient of unit size.
         divergence: phi of the maximiser.
         slope, bend: d phi / du and d^2 phi / du^2; NaN if unknown.
-        extra: what the Lagrangian needs to make the step.
+        extra: intermediate results that `Lagrangian.step` reuses.
     """
 
     u: float
@@ -78,7 +78,7 @@ class Ball(Storable):
     radius: float
 
     def __post_init__(self) -> None:
-        if type(self.radius) is float and 1e-100 <= self.radius <= 1e100:  # its square is an ordinary number
+        if type(self.radius) is float and 1e-100 <= self.radius <= 1e100:  # the square neither overflows nor underflows
             return
         number = check_positive("radius", self.radius)
         if not 1e-100 <= number <= 1e100:

@@ -1,17 +1,17 @@
 r"""The paper's ball: KL(new || old), with the loss linear in (mean, covariance).
 
-In the frame of the belief (see `cones.beliefs.gaussian.gaussian`), b being the eigenvalues of B, the step problem is
+In the frame of the belief (see `cones.beliefs.gaussian.gaussian`), with b the eigenvalues of B, the step problem is
 
     maximize    <a, m> + <b, r - 1>
     subject to  KL = 1/2 sum(m^2 + r - 1 - log r) <= E,        E = radius^2
 
-For lambda > lambda_min = max(0, 2 max b) and t = 2 b / lambda the Lagrangian is maximal at m = a / lambda,
-r = 1 / (1 - t), and
+For lambda > lambda_min = max(0, 2 max b) and t = 2 b / lambda, the maximiser of the Lagrangian is m = a / lambda,
+r = 1 / (1 - t). Its divergence is
 
     phi(lambda) = 1/2 [ |a|^2 / lambda^2 + sum( t / (1 - t) + log1p(-t) ) ]
 
-For large balls the root lies closer to lambda_min than floats near lambda_min resolve, while `excess`, its distance
-e^u, is an ordinary number. The derivatives of phi in u need no more than sums of powers of r - 1 = t / (1 - t).
+For large balls the root is closer to lambda_min than floats near lambda_min resolve. The unknown is therefore u, where
+`excess` = e^u is the distance from lambda_min. The derivatives of phi in u are sums of powers of r - 1 = t / (1 - t).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from cones.types import Vector
 
 __all__ = ["KL", "KLLagrangian", "dual_value"]
 
-# The smallest multiplier that is told from zero, relative to the gradient. A ball so large that
-# its multiplier would be smaller is inactive in floating point: the gap is then below 1e-270.
+# Multipliers below this, relative to the gradient, count as zero. Such a ball is so large that it is inactive in
+# floating point: the gap is below 1e-270.
 SMALLEST = 1e-290
-# Below this |t| phi is taken from its power series, because t / (1 - t) + log1p(-t) = t^2/2 + ... cancels.
-# sum(t^k) = sum((2b)^k) / lambda^k, so the sums are formed once and an evaluation costs a few flops.
+# Below this |t|, phi is computed by its power series, because t / (1 - t) + log1p(-t) = t^2/2 + ... cancels.
+# sum(t^k) = sum((2b)^k) / lambda^k, so the sums are computed once and an evaluation costs a few flops.
 SMALL_T = 0.02
 POWERS = np.arange(2, 11)
-# Of t^k in t / (1 - t) + log1p(-t), in (t / (1 - t))^2 and in (t / (1 - t))^3.
+# Coefficients of t^k in t / (1 - t) + log1p(-t), in (t / (1 - t))^2 and in (t / (1 - t))^3.
 SERIES = 1.0 - 1.0 / POWERS, POWERS - 1.0, 0.5 * (POWERS - 1.0) * (POWERS - 2.0)
-# Where no |t| is beyond this, the first terms of that series are a good guess of the root.
+# If all |t| are below this, the first terms of that series give a good first guess of the root.
 SERIES_T = 0.5
 
 
@@ -60,19 +60,19 @@ class KL(Divergence):
 
 
 class KLLagrangian(Lagrangian):
-    """phi and its derivatives, for the gradient (a, B) divided by `scale`, the size of its largest part."""
+    """phi and its derivatives, for the gradient (a, B) divided by `scale`, its largest magnitude."""
 
     def __init__(
         self, gradient: FrameGradient, radius: float, b: Vector, norm: float, lowest: float, highest: float
     ) -> None:
         self.a, self.matrix, self.radius = gradient.mean, gradient.covariance, radius
         self.scale = scale = max(norm, highest, -lowest)
-        half = max(0.5 * scale, 5e-324)  # the least float has no half
+        half = max(0.5 * scale, 5e-324)  # half of the smallest float underflows
         self.norm = norm / scale
         self.b2: Vector = elementwise(lambda values: np.divide(values, half, dtype=np.float64), b)
         self.smallest = max(0.0, highest / half)  # lambda_min
         self.largest = max(highest, -lowest) / half
-        # In a ball this large the rounding of log(1 - t) near t = 0 is lost in the sum.
+        # In a ball this large, rounding errors of log(1 - t) near t = 0 are negligible in the sum.
         self.plain_log = radius**2 > 1e-3 * b.size
 
     def at(self, u: float) -> Point:
@@ -115,19 +115,19 @@ class KLLagrangian(Lagrangian):
     def _growth(self, b2: Vector, excess: float) -> tuple[Vector, Vector]:
         """r - 1 = t / (1 - t), and log(1 - t)."""
         multiplier = self.smallest + excess
-        pole = (self.smallest - b2) + excess  # lambda (1 - t), which keeps full relative precision near the pole
+        pole = (self.smallest - b2) + excess  # lambda (1 - t), with full relative precision near the pole
         growth = b2 / pole
         if self.plain_log:
             pole *= 1.0 / multiplier
             return growth, np.log(pole, out=pole)
         log1m = np.log1p(b2 * (-1.0 / multiplier))
         if self.smallest > 0.5 * multiplier:
-            close = np.flatnonzero(b2 > 0.5 * multiplier)  # where t is too close to 1 to tell 1 - t
+            close = np.flatnonzero(b2 > 0.5 * multiplier)  # t so close to 1 that 1 - t cancels
             log1m[close] = np.log(pole[close] / multiplier)
         return growth, log1m
 
     def _sums(self, excess: float) -> tuple[float, float, float, tuple[float, Vector | None]]:
-        """Sums of g + log(1 - t), g^2 and g^3 for g = r - 1; then that of 2b g, and log(1 - t) if n is small."""
+        """Sums of g + log(1 - t), g^2 and g^3 for g = r - 1; the sum of 2b g; and log(1 - t) if n is small."""
 
         def sums(b2: Vector) -> tuple[float, ...]:
             growth, log1m = self._growth(b2, excess)
@@ -154,10 +154,10 @@ class KLLagrangian(Lagrangian):
         return np.array(tile_sums(sums, self.b2))
 
     def bracket(self) -> tuple[float, float, float]:
-        """Bounds and a guess.
+        """Bounds and a first guess.
 
-        From below: the mean alone, and the steepest eigenvalue alone, must each fit into the ball. In small balls phi
-        is its leading term (|a|^2 / 2 + |b|^2) / lambda^2, and it is below four times that term if |t| <= 1/2.
+        Lower bound: the mean alone and the steepest eigenvalue alone must each fit into the ball. Upper bound: for
+        |t| <= 1/2, phi is below four times its leading term (|a|^2 / 2 + |b|^2) / lambda^2.
         """
         radius = self.radius
         alone = 2.0 * radius**2 + 2.0 * radius * math.sqrt(radius**2 + 1.0)
@@ -171,11 +171,11 @@ class KLLagrangian(Lagrangian):
         leading = math.hypot(self.norm / math.sqrt(2.0), 0.5 * math.sqrt(second)) / radius
         high = 2.0 * max(self.largest, leading)
         guess = max(low, self._first_guess(leading, third, fourth) - self.smallest)
-        # The bounds are exact in theory and a rounding error wider here.
+        # The margins absorb rounding errors of the bounds.
         return math.log(low) - 1e-9, math.log(guess), math.log(max(high, low)) + 1e-9
 
     def _first_guess(self, leading: float, third: float, fourth: float) -> float:
-        """The multiplier by the first terms of phi's series in 1 / lambda, given sums of powers of 2b."""
+        """The multiplier from the first terms of phi's series in 1 / lambda, given power sums of 2b."""
         multiplier = leading + 0.5 * self.smallest
         if self.largest > SERIES_T * leading:
             return multiplier
@@ -188,7 +188,7 @@ class KLLagrangian(Lagrangian):
 
 
 def length(vector: Vector) -> float:
-    """|vector|, also where its squares leave the range of floats."""
+    """|vector|, robust against overflow and underflow of the squares."""
     norm = math.sqrt(inner(vector, vector))
     if 1e-150 < norm < math.inf or not vector.size:
         return norm

@@ -1,11 +1,11 @@
-r"""The paper's own cone programs, by CVXPY: the reference that the scalar dual is measured against.
+r"""The paper's cone programs in CVXPY: the reference for the scalar dual.
 
-Diagonal belief, a second-order cone and n exponential cones:
+Diagonal belief, with a second-order cone and n exponential cones:
 
     maximize    a^T m + b^T (r - 1)
     subject to  |m|^2 + sum(r) - n - sum(log r) <= 2 radius^2
 
-Full belief, a second-order cone, a semidefinite cone and exponential cones (log det):
+Full belief, with a second-order cone, a semidefinite cone and exponential cones (log det):
 
     maximize    a^T m + tr(B (R - I))
     subject to  |m|^2 + tr(R) - n - log det R <= 2 radius^2
@@ -33,8 +33,8 @@ __all__ = ["SCS", "Clarabel", "ConeProgram", "Cvxpy", "Mosek", "mosek_licence"]
 
 TOLERANCE = 1e-4
 LICENCE = (
-    "put one there or set MOSEKLM_LICENSE_FILE (free for academic use from mosek.com), "
-    'or use solver="dual" or solver="clarabel", which need none'
+    "install one there or set MOSEKLM_LICENSE_FILE (free for academic use from mosek.com), "
+    'or use solver="dual" or solver="clarabel", which need no licence'
 )
 
 
@@ -42,14 +42,14 @@ LICENCE = (
 class ConeProgram(Solver):
     """The step problem as a cone program."""
 
-    engine: ClassVar[str]  # CVXPY's name of what solves it
+    engine: ClassVar[str]  # CVXPY's name of the solver
 
     def __post_init__(self) -> None:
-        check_available(self.name, self.engine)  # now, not after the first population was evaluated
+        check_available(self.name, self.engine)  # fail before the first population is evaluated
 
     def solve(self, gradient: FrameGradient, ball: Ball) -> Step[Any]:
         if not isinstance(ball.divergence, KL):
-            raise InputError(f"solver: {self.name!r} is for balls of KL, got {ball.divergence!r}")
+            raise InputError(f"divergence: expected KL for solver {self.name!r}, got {ball.divergence!r}")
         cp: Any = importlib.import_module("cvxpy")
         a, spectrum, radius = gradient.mean, gradient.covariance.spectrum(), ball.radius
         scale = max(float(np.abs(a).max()), float(np.abs(spectrum).max()))
@@ -70,9 +70,9 @@ class ConeProgram(Solver):
         problem = cp.Problem(cp.Maximize(objective), [constraint])
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says it
+                warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status reports it
                 problem.solve(solver=self.engine)
-        except Exception as error:  # engines raise errors of their own kinds
+        except Exception as error:  # each engine raises its own exception types
             if self.name == "mosek" and "licen" in str(error).lower():
                 raise MissingExtraError(f'solver: "mosek" has no valid licence ({error}); {LICENCE}') from error
             return unmoved(gradient, StepStatus.FAILED)
@@ -87,7 +87,7 @@ class ConeProgram(Solver):
         value = float(objective.value)
         bound = dual_value(float(np.linalg.norm(a)), spectrum / scale, radius, multiplier)
         kl = 0.5 * float(np.sum(np.square(m.value)) + (np.expm1(logs) - logs).sum())
-        # What a solver says of itself is not always so: judge what it returned.
+        # A solver's own status is not always right, so check what it returned.
         feasible, optimal = kl <= radius**2 * (1.0 + TOLERANCE), abs(bound - value) <= TOLERANCE * abs(value)
         return Step(
             shift=np.asarray(m.value),
@@ -102,25 +102,25 @@ class ConeProgram(Solver):
 
 
 class Cvxpy(ConeProgram):
-    """The cone program by CVXPY's default here, Clarabel."""
+    """The cone program in CVXPY with the default solver, Clarabel."""
 
     name, engine = "cvxpy", "CLARABEL"
 
 
 class Clarabel(ConeProgram):
-    """The cone program by Clarabel."""
+    """The cone program solved by Clarabel."""
 
     name, engine = "clarabel", "CLARABEL"
 
 
 class SCS(ConeProgram):
-    """The cone program by SCS."""
+    """The cone program solved by SCS."""
 
     name, engine = "scs", "SCS"
 
 
 class Mosek(ConeProgram):
-    """The cone program by MOSEK, as in the paper; needs a licence."""
+    """The cone program solved by MOSEK, as in the paper; needs a licence."""
 
     name, engine = "mosek", "MOSEK"
 
@@ -134,18 +134,18 @@ def _log_ratio(ratio: np.ndarray[Any, Any], like: FrameMatrix) -> FrameMatrix | 
 
 
 def check_available(solver: str, engine: str) -> None:
-    """Raise if a cone solver, or its licence, is missing."""
+    """Raise if a cone solver or its licence is missing."""
     for name in ("cvxpy", engine.lower()):
         extra = "mosek" if name == "mosek" else "cvxpy"
-        require_extra(name, extra, f'solver: "{solver}"', ', or use solver="dual", which needs nothing')
+        require_extra(name, extra, f'solver: "{solver}"', ', or use solver="dual", which needs no extra')
     if solver == "mosek":
         places, found = mosek_licence()
         if not found:
-            raise MissingExtraError(f'solver: "mosek" needs a MOSEK licence, and there is none at {places}; {LICENCE}')
+            raise MissingExtraError(f'solver: "mosek" needs a MOSEK licence, found none at {places}; {LICENCE}')
 
 
 def mosek_licence() -> tuple[str, bool]:
-    """Where MOSEK looks for its licence, and whether there is one. MOSEK itself says so only while it solves."""
+    """Where MOSEK looks for its licence, and whether there is one. MOSEK itself reports this only when it solves."""
     places = os.environ.get("MOSEKLM_LICENSE_FILE", str(Path("~/mosek/mosek.lic").expanduser()))
     # A list of files; port@host is a licence server.
     return places, any("@" in place or Path(place).expanduser().exists() for place in places.split(os.pathsep))

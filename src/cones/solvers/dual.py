@@ -15,7 +15,7 @@ __all__ = ["Dual"]
 
 @dataclass(frozen=True)
 class Dual(Solver):
-    """The scalar dual: exact, O(n) per iteration of its root finder."""
+    """The scalar dual: exact, O(n) per iteration of the root finder."""
 
     name = "dual"
 

@@ -1,7 +1,7 @@
 r"""The multiplier of a ball: the root of phi(lambda) = radius^2.
 
-Halley's method on log phi(u) - log radius^2, u = log(lambda - lambda_min), converges in a few steps because log phi is
-nearly straight at both ends; a bracket guards it.
+Halley's method on log phi(u) - log radius^2, u = log(lambda - lambda_min), safeguarded by a bracket. It converges in a
+few steps because log phi is nearly linear at both ends.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from cones.divergences import Lagrangian, Point
 
 __all__ = ["find_multiplier"]
 
-# The returned point is feasible: phi is steered to the middle of [E (1 - SLACK), E].
+# The target is the middle of [E (1 - SLACK), E], so that the returned point is feasible.
 SLACK = 1e-11
-# An excess below this is zero: the ball is inactive in floating point.
+# An excess below this counts as zero: the ball is inactive in floating point.
 SMALLEST_U = math.log(1e-290)
 MAX_ITERATIONS = 200
 
 
 def find_multiplier(lagrangian: Lagrangian, radius: float) -> tuple[Point, int, bool]:
-    """The point on the boundary of the ball, the number of iterations, and whether they converged."""
+    """The point on the boundary of the ball, the number of iterations, and True if they converged."""
     energy = radius**2
     target = energy * (1.0 - 0.5 * SLACK)
     low, u, high = lagrangian.bracket()
@@ -40,14 +40,14 @@ def find_multiplier(lagrangian: Lagrangian, radius: float) -> tuple[Point, int, 
         if not low < u < high:
             u = 0.5 * (low + high)
             if not low < u < high:
-                return lagrangian.at(high), iteration, True  # neighbouring floats: as close as it gets
+                return lagrangian.at(high), iteration, True  # adjacent floats: no point in between
     return lagrangian.at(high), MAX_ITERATIONS, False
 
 
 def _halley(value: float, slope: float, bend: float) -> float:
-    """How far below u the root of log phi lies, given phi's derivatives over phi.
+    """The Halley step in u, given log(phi / target) and phi's derivatives divided by phi.
 
-    By Newton's method if the curvature is unknown, or too large to be trusted.
+    A Newton step if the curvature is unknown or too large.
     """
     correction = 0.5 * value * (bend / slope / slope - 1.0)
     return value / slope / (1.0 - correction) if abs(correction) < 0.5 else value / slope

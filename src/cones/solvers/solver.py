@@ -21,14 +21,14 @@ class Solver(Component, ABC):
 
     @abstractmethod
     def solve(self, gradient: FrameGradient, ball: Ball) -> Step[Any]:
-        """The steepest ascent step inside the ball. Trouble inside the solver is a status, not an exception.
+        """The steepest ascent step inside the ball. A failure of the solver is a status, not an exception.
 
-        Called where NumPy's floating-point warnings are off.
+        The caller turns NumPy's floating-point warnings off.
         """
 
 
 def unmoved(gradient: FrameGradient, status: StepStatus) -> Step[Any]:
-    """The zero step, with the reason for it."""
+    """The zero step, with its reason as the status."""
     return Step(
         shift=np.zeros_like(gradient.mean),
         log_ratio=gradient.covariance.map(np.zeros_like),

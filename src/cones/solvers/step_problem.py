@@ -1,4 +1,4 @@
-r"""The step problem of CoNES by itself.
+r"""The step problem of CoNES as a function.
 
     maximize    <dl/dmu, mu' - mu> + <dl/dSigma, Sigma' - Sigma>
     subject to  KL( N(mu', Sigma') || N(mu, Sigma) ) <= radius^2
@@ -30,17 +30,17 @@ G = TypeVar("G", bound=Gaussian)
 def solve_step(
     belief: G, gradient: Gradient, radius: float, solver: str | Solver = "dual", divergence: str | Divergence = "kl"
 ) -> Step[G]:
-    r"""The steepest *ascent* step inside a ball: the convex program at the heart of CoNES.
+    r"""The steepest *ascent* step inside a ball: the convex program of CoNES.
 
     maximize <gradient, change> subject to D(new || belief) <= radius^2.
 
     Args:
         belief: a `DiagonalGaussian` or a `FullGaussian`.
-        gradient: of the expected loss in (mean, covariance). Negate it for a descent step.
+        gradient: gradient of the expected loss with respect to (mean, covariance). Negate it for a descent step.
         radius: the paper's epsilon; the ball is D <= radius^2.
-        solver: "dual", the exact scalar dual; "cvxpy", the paper's cone program by CVXPY with
-            Clarabel; or the cone program with a solver by name: "clarabel", "scs", "mosek".
-        divergence: what the ball is of: "kl", the paper's.
+        solver: "dual" is the exact scalar dual. "cvxpy" is the paper's cone program in CVXPY, solved by Clarabel;
+            "clarabel", "scs" and "mosek" choose its solver.
+        divergence: divergence that defines the ball: "kl", as in the paper.
 
     Returns:
         A `Step`: the new belief with its certificate.
@@ -61,12 +61,12 @@ def solve_step(
     chosen: Solver = component_from("solver", solver)
     mean = check_array("gradient.mean", gradient.mean)
     covariance = check_array("gradient.covariance", gradient.covariance)
-    # The step does not depend on the scale of the gradient; divided by it, nothing can overflow.
+    # The step does not depend on the scale of the gradient; dividing by it prevents overflow.
     scale = max(largest_of(mean), largest_of(covariance))
     if not 0.0 < scale < math.inf:
-        scale = 1.0  # zero, or not finite, which `whiten` reports
+        scale = 1.0  # zero or not finite; `whiten` reports the latter
     whitened = belief.whiten(Gradient(mean / scale, covariance / scale))
-    with np.errstate(all="ignore"):  # what overflows is seen in the certificate
+    with np.errstate(all="ignore"):  # an overflow shows in the certificate
         step = chosen.solve(whitened, ball)
     step = step._replace(shift=belief.from_frame(step.shift))
     return step._replace(
