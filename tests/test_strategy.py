@@ -140,7 +140,7 @@ def test_all_nan_stops_with_its_own_reason() -> None:
     reason = es.stop()
     assert reason is not None
     assert reason.name == "all_nan"
-    assert es.result.message == "All losses were NaN: those of the first population, or of the last 10."
+    assert es.result.message == "All losses were NaN, in the first population or in the last 10."
     assert es.result.fun == best
     np.testing.assert_array_equal(es.state.belief.mean, mean)
     kept.tell(kept.ask(), [1.0] + [np.nan] * 7)  # one loss, and it goes on

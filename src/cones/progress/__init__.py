@@ -1,4 +1,4 @@
-"""Where a run stands: its state, its history, and its stop criteria."""
+"""The progress of a run: its state, its history and its stop criteria."""
 
 from cones.progress.history import COLUMNS, History
 from cones.progress.state import Outcome, State

@@ -13,24 +13,24 @@ from cones.types import Matrix, Vector
 
 __all__ = ["COLUMNS", "History"]
 
-# What every history has; NaN where a method has no such number. Components add columns of their own.
+# Columns of every history; NaN if a method does not have the number. Components add further columns.
 COLUMNS = (
-    "evaluations",  # so far
+    "evaluations",  # total so far
     "best",  # lowest loss so far
-    "mean_loss",  # of the population's finite losses
-    "loss_deviation",  # their standard deviation
+    "mean_loss",  # mean of the population's finite losses
+    "loss_deviation",  # standard deviation of the population's finite losses
     "step",  # length of the mean's step
-    "spread",  # root of the belief's mean variance per coordinate, after the step
+    "spread",  # square root of the belief's mean variance per coordinate, after the step
     "kl",  # KL(new belief || old belief)
-    "multiplier",  # of the convex step
+    "multiplier",  # Lagrange multiplier of the convex step
     "gap",  # duality gap of the convex step
-    "mean_radius",  # of the ball of the mean
-    "scale_radius",  # of the ball of the scale
-    "shape_radius",  # of the ball of the shape
-    "path_length",  # of the mean's last directions: above 1 if they agree
+    "mean_radius",  # radius of the ball of the mean
+    "scale_radius",  # radius of the ball of the scale
+    "shape_radius",  # radius of the ball of the shape
+    "path_length",  # length of the path of the mean's recent directions; above 1 if they agree
     "step_status",  # the code of a `StepStatus`
     "failures",  # NaN losses in the population
-    "seconds",  # of the run so far
+    "seconds",  # duration of the run so far
 )
 
 RADII = ("mean_radius", "scale_radius", "shape_radius", "path_length")
@@ -75,12 +75,12 @@ class History(Storable):
         return np.array(self._of(column)[-count:], dtype=np.float64)
 
     def latest(self, column: str) -> float:
-        """The column's last number; NaN if there is none."""
+        """The column's last number; NaN if the history is empty."""
         values = self._of(column)
         return values[-1] if values else math.nan
 
     def append(self, row: Mapping[str, float]) -> None:
-        """Add a row. A column that it lacks is NaN there, and a new column is NaN in all earlier rows."""
+        """Add a row. Missing columns become NaN; a new column is NaN in all earlier rows."""
         columns = self._columns
         for name in row:
             if name not in columns:
@@ -90,7 +90,7 @@ class History(Storable):
         self._length += 1
 
     def trim(self, length: int) -> None:
-        """Forget rows beyond `length`."""
+        """Delete the rows from `length` on."""
         if length < self._length:
             for values in self._columns.values():
                 del values[length:]
@@ -113,5 +113,5 @@ class History(Storable):
 
     def _of(self, column: str) -> list[float]:
         if column not in self._columns:
-            raise KeyError(f"the history has no column {column!r}{suggestion(column, self._columns)}")
+            raise KeyError(f"no column {column!r} in the history{suggestion(column, self._columns)}")
         return self._columns[column]

@@ -1,4 +1,4 @@
-"""Where a run stands: what an iteration did, and everything that it replaces."""
+"""The state of a run, and the outcome of an iteration."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ __all__ = ["Outcome", "State"]
 
 @dataclass(frozen=True)
 class State(Storable):
-    """The state after an iteration. A new one replaces it as a whole, so that none is half made.
+    """The state after an iteration. Each iteration replaces it as a whole, so an interrupt leaves no partial update.
 
     Attributes:
-        belief: the distribution that the next candidates are drawn from.
-        components: what the method's components remember; None before the first step.
-        popsize: candidates of the next iteration.
-        iteration, evaluations, seconds: so far.
-        best_x, best_fun: the best candidate so far; None and inf if there is none.
-        fault: the name of a stop reason that the last iteration gave by itself.
-        failed_steps: iterations so far whose solver found no step.
-        restarts: so far; `began` and `began_evaluations` are the iteration and the evaluations of the last one.
+        belief: the distribution of the next candidates.
+        components: states of the method's components; None before the first step.
+        popsize: candidates in the next iteration.
+        iteration, evaluations, seconds: totals so far.
+        best_x, best_fun: the best candidate and its loss; None and inf before the first success.
+        fault: the name of a stop reason from the last iteration itself; empty if there is none.
+        failed_steps: number of iterations whose solver found no step.
+        restarts: number of restarts.
+        began, began_evaluations: iteration and evaluations at the last restart.
     """
 
     belief: Belief
@@ -44,7 +45,7 @@ class State(Storable):
 
 
 class Outcome(NamedTuple):
-    """What an iteration did."""
+    """The outcome of an iteration: the new belief, component states, history columns, and the step's status."""
 
     belief: Belief
     state: Any

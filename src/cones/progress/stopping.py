@@ -1,4 +1,4 @@
-"""Stop criteria. Each has a name, a limit, a message, and a status as `scipy.optimize` uses it."""
+"""Stop criteria. Each has a name, a limit, a message and a status code as in `scipy.optimize`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StopReason:
-    """Why a run stopped. `success` says that a target or a tolerance was met, not just a budget spent."""
+    """Why a run stopped. `success` is True if a target or a tolerance was met, and False if a budget was spent."""
 
     name: str
     message: str
@@ -50,28 +50,28 @@ class StopReason:
 
 
 RUNNING = StopReason("running", "The run has not stopped.", -1)
-# A run that has had losses goes on until this many populations in a row are without any.
+# After a first success, a run stops when this many populations in a row are all NaN.
 ALL_FAILED_IN_A_ROW = 10
 ALL_FAILED = StopReason(
-    "all_nan", f"All losses were NaN: those of the first population, or of the last {ALL_FAILED_IN_A_ROW}.", 5
+    "all_nan", f"All losses were NaN, in the first population or in the last {ALL_FAILED_IN_A_ROW}.", 5
 )
-CALLBACK = StopReason("callback", "The callback asked to stop (StopIteration).", 6)
+CALLBACK = StopReason("callback", "The callback raised StopIteration.", 6)
 DIVERGED = StopReason(
-    "diverged", "The belief left the range of floats; try another sigma0, or smaller learning rates.", 8
+    "diverged", "The belief left the range of floats; try another sigma0 or smaller learning rates.", 8
 )
-COLLAPSED = StopReason("collapsed", "The spread is below what floats resolve: nothing is left to search.", 9, True)
-# A run ends when the solver of its steps has failed so often in a row.
+COLLAPSED = StopReason("collapsed", "The spread is below the resolution of floats.", 9, True)
+# A run stops when its solver has failed this many times in a row.
 NO_STEP_IN_A_ROW = 10
 NO_STEP = StopReason("no_step", f"The solver found no step in the last {NO_STEP_IN_A_ROW} iterations.", 10)
 FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED, NO_STEP)}
-# After these nothing more is to be had from a belief; another start may find more.
+# Reasons that end a descent: the belief cannot improve further, but a restart may.
 ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "all_nan")
-INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard; this is the best so far.", 7)
+INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard.", 7)
 
 
 @dataclass(frozen=True)
 class Criterion(Component, ABC):
-    """Met or not, from the state and the history of a run."""
+    """A condition on the state and the history of a run."""
 
     kind: ClassVar[str] = "criterion"
     limit: float = setting(sentence="The limit.")
@@ -108,7 +108,7 @@ class XTol(Criterion):
 
 @dataclass(frozen=True)
 class FTol(Criterion):
-    """Over ten iterations, the population's losses and their mean stayed within the tolerance."""
+    """Met if the losses of the population, and the mean losses of ten iterations, differ by at most the limit."""
 
     name, status, success = "ftol", 0, True
     text = "Losses within the population and over the last ten iterations differ by at most ftol = {limit:g}."
@@ -116,7 +116,7 @@ class FTol(Criterion):
     def met(self, state: State, history: History) -> bool:
         if state.iteration - state.began < 10:
             return False
-        # NaN (no finite loss) compares as not met.
+        # `not <=` so that NaN (no finite loss) is not met.
         if not history.latest("loss_deviation") <= self.limit:
             return False
         return bool(np.ptp(history.last("mean_loss", 10)) <= self.limit)
@@ -124,7 +124,7 @@ class FTol(Criterion):
 
 @dataclass(frozen=True)
 class MaxFev(Criterion):
-    """Stops before the iteration that would exceed the budget."""
+    """Met before the iteration that would exceed the budget."""
 
     name, status = "maxfev", 1
     text = "The budget of maxfev = {limit:g} evaluations is spent."
@@ -154,10 +154,10 @@ class MaxTime(Criterion):
 
 @dataclass(frozen=True)
 class Stagnation(Criterion):
-    """Over `limit` iterations the best loss did not improve, nor the median of the mean loss.
+    """Met if neither the best loss nor the median of the mean loss improved over `limit` iterations.
 
-    The second half of the window is compared with the first: a noisy or a wandering run goes on as
-    long as its population as a whole still improves.
+    The median compares the second half of the window with the first, so that a noisy run continues while its
+    population improves.
     """
 
     name, status = "stagnation", 4
@@ -178,18 +178,18 @@ class Limits(TypedDict, total=False):
     """Stop criteria as keyword arguments; None switches one off."""
 
     ftarget: Annotated[float | None, "Stop at a loss this low."]
-    maxfev: Annotated[float | None, "Stop before more evaluations than this."]
-    maxiter: Annotated[float | None, "Stop after so many iterations; 1000 if there is no other budget."]
-    maxtime: Annotated[float | None, "Stop after so many seconds."]
+    maxfev: Annotated[float | None, "Stop before exceeding this many evaluations."]
+    maxiter: Annotated[float | None, "Stop after this many iterations; 1000 if there is no other budget."]
+    maxtime: Annotated[float | None, "Stop after this many seconds."]
     xtol: Annotated[float | None, "Stop when the spread and the mean's last step are this small; 1e-11 by default."]
     ftol: Annotated[float | None, "Stop when losses differ by this little for ten iterations; 1e-11 by default."]
     stagnation: Annotated[
         float | Literal["auto"] | None,
-        'Stop after so many iterations without improvement; "auto", the default, is 100 + 100 n^1.5 / popsize.',
+        'Stop after this many iterations without improvement; "auto", the default, is 100 + 100 n^1.5 / popsize.',
     ]
 
 
-# The stop criteria and their defaults, in the order in which they are looked at.
+# The stop criteria and their defaults, in the order in which they are checked.
 LIMITS: dict[str, Any] = {
     "ftarget": None,
     "xtol": 1e-11,
@@ -204,7 +204,7 @@ DEFAULT_MAXITER = 1000
 
 
 def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = ()) -> None:
-    """Refuse keyword arguments that are no stop criteria; `others` are those that the function has besides."""
+    """Refuse keyword arguments that are not stop criteria; `others` are the function's other ones, for the message."""
     for name in limits:
         if name not in LIMITS:
             known = (*others, *LIMITS)
@@ -215,10 +215,10 @@ def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = (
 
 
 def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Criterion, ...]:
-    """The criteria for the limits that users give by name; None switches one off.
+    """The criteria for limits by name; None switches one off.
 
-    Not given, xtol and ftol are 1e-11, stagnation is 100 + 100 dim^1.5 / popsize iterations, and without
-    maxfev, maxiter or maxtime there are at most 1000 iterations; an infinite budget is none.
+    By default, xtol and ftol are 1e-11 and stagnation is 100 + 100 dim^1.5 / popsize iterations. Without any budget,
+    maxiter is 1000; an infinite budget switches that default off.
     """
     check_limits("resume", limits)
     given = {**LIMITS, **limits}
