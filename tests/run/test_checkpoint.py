@@ -176,7 +176,7 @@ def test_an_existing_checkpoint_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
     cones.minimize(sphere, [0.0], vectorized=True, rng=0, maxiter=3, checkpoint=path)
     before = path.read_bytes()
-    with pytest.raises(cones.InputError, match=r"checkpoint: .*run\.ckpt exists; go on from it with cones\.resume"):
+    with pytest.raises(cones.InputError, match=r"checkpoint: .*run\.ckpt exists; continue it with cones\.resume"):
         cones.minimize(sphere, [0.0], vectorized=True, rng=0, checkpoint=path)
     assert path.read_bytes() == before
     with pytest.raises(cones.InputError, match="workers"):

@@ -1,4 +1,4 @@
-"""Checkpoints: a run on disk, from which it goes on bit for bit."""
+"""Checkpoints: a run saved to disk, which continues bit for bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["load", "read", "save"]
 
 
 def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] | None = None) -> None:
-    """Write a checkpoint of a strategy, with the settings of the run around it."""
+    """Write a checkpoint of a strategy and of the run's settings."""
     storage.write(path, *CHECKPOINT, {"strategy": strategy, "run": dict(run or {})})
 
 
@@ -22,8 +22,8 @@ def load(path: str | PathLike[str], allow: Iterable[Any] = ()) -> Strategy:
 
     Args:
         path: the checkpoint.
-        allow: components of your own that the checkpoint may name: classes, functions, or "module:Class". No module is
-            imported and nothing is executed that is not named here.
+        allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
+            imported or executed.
 
     Example:
         >>> import cones, tempfile, pathlib
@@ -37,6 +37,6 @@ def load(path: str | PathLike[str], allow: Iterable[Any] = ()) -> Strategy:
 
 
 def read(path: str | PathLike[str], allow: Iterable[Any] = ()) -> tuple[Strategy, dict[str, Any]]:
-    """The strategy of a checkpoint and the settings of the run around it."""
+    """The strategy and the run's settings from a checkpoint."""
     content = storage.read(path, *CHECKPOINT, ("strategy", "run"), allow)
     return content["strategy"], content["run"]

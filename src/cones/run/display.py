@@ -15,7 +15,7 @@ __all__ = ["ProgressLine", "describe", "duration"]
 
 
 class ProgressLine:
-    """One line that is rewritten in place on a terminal; elsewhere a new line now and then."""
+    """Progress: on a terminal, a line that is rewritten in place; otherwise, a new line every ten seconds."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -28,21 +28,21 @@ class ProgressLine:
         self.show(lambda: describe(strategy))
 
     def show(self, text: Callable[[], str]) -> None:
-        """Show a text, which is made only if it is time for one."""
+        """Show a text if the interval has passed; `text` is called only then."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self._interval
             self._write(text())
 
     def finish(self, strategy: Strategy, message: str) -> None:
-        """The last line, and why it is the last."""
+        """Write the last line and the reason for the stop."""
         self._write(describe(strategy))
         self.close()
         self._stream.write(f"{message}\n")
         self._stream.flush()
 
     def close(self) -> None:
-        """End the line, so that what others write starts on one of its own."""
+        """End the line, so that other output starts on a new one."""
         if self._terminal and self._width:
             self._stream.write("\n")
             self._stream.flush()
@@ -59,7 +59,7 @@ class ProgressLine:
 
 
 def describe(strategy: Strategy) -> str:
-    """Where a run stands, in one line."""
+    """The progress of a run in one line."""
     state = strategy.state
     if state.iteration == 0:
         return f"{strategy.method}: starting"
@@ -79,7 +79,7 @@ def describe(strategy: Strategy) -> str:
 
 
 def fraction_done(strategy: Strategy) -> float:
-    """The largest share of a budget that is spent."""
+    """The largest spent share of any budget."""
     state = strategy.state
     spent = {MaxFev: state.evaluations, MaxIter: state.iteration, MaxTime: state.seconds}
     shares = [spent[kind] / criterion.limit for criterion in strategy.criteria if (kind := type(criterion)) in spent]
@@ -87,7 +87,7 @@ def fraction_done(strategy: Strategy) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Seconds as text, such as 2h05m."""
     if seconds < 60.0:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(int(seconds), 60)

@@ -1,4 +1,4 @@
-"""The loop around ask and tell. All else that happens in a run is done by observers."""
+"""The loop around ask and tell. Observers do everything else in a run."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ __all__ = ["Observer", "iterate"]
 class Observer:
     """Follows a run. Override the methods you need.
 
-    They are called in the order in which they stand here; `asked`, `evaluated` and `told` in every iteration, `stop`
-    before it, and `ended` once, whatever ended the run. An interrupt may come between any two of them: an iteration
-    counts if the strategy was told, which `strategy.state.iteration` says.
+    The loop calls them in the order below: `stop` before every iteration, `asked`, `evaluated` and `told` in it, and
+    `ended` once, even after an exception. An interrupt may come between any two calls. An iteration counts if
+    `strategy.tell` finished, which increments `strategy.state.iteration`.
     """
 
     def begun(self) -> None:
-        """The run begins, or goes on from a checkpoint."""
+        """The run starts, or continues from a checkpoint."""
 
     def stop(self) -> StopReason | None:
-        """A reason to stop, besides the strategy's own."""
+        """A reason to stop, in addition to the strategy's own criteria; None to continue."""
         return None
 
     def asked(self) -> None:
-        """The candidates are drawn."""
+        """The candidates were drawn."""
 
     def evaluated(self, losses: Vector, seconds: float) -> None:
-        """The losses are known; evaluation took `seconds`."""
+        """The candidates were evaluated, which took `seconds`."""
 
     def told(self, seconds: float) -> None:
-        """The strategy has moved; its ask and tell took `seconds`."""
+        """The strategy was updated; its ask and tell took `seconds`."""
 
     def ended(self) -> None:
-        """The evaluator is closed; if an exception ended the run, it goes on after this."""
+        """The evaluator is closed. An exception that ended the run propagates after this call."""
 
 
 def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observer]) -> StopReason:

@@ -1,4 +1,4 @@
-"""What `minimize` adds to the loop: progress, callbacks, checkpoints, and a result however the run ends."""
+"""What `minimize` adds to the loop: progress, callbacks, checkpoints, and a result even after an interrupt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cones.types import Vector
 
 __all__ = ["run_to_end"]
 
-# Without `checkpoint_every`, a checkpoint is written when the last one is this many seconds old.
+# Without `checkpoint_every`, a checkpoint is written once the last one is this many seconds old.
 CHECKPOINT_SECONDS = 30.0
 
 
@@ -37,7 +37,7 @@ def run_to_end(
     checkpoint: str | PathLike[str] | None,
     checkpoint_every: int | None,
 ) -> OptimizeResult:
-    """Run the loop to its end; whatever ends it, nothing that was evaluated is lost."""
+    """Run the loop to its end. The result, or the exception, includes all evaluations."""
     outcome = _Outcome(strategy, evaluator)
     display = _Display(strategy) if disp else None
     observers: list[Observer] = [outcome]
@@ -61,7 +61,7 @@ def run_to_end(
     except (Exception, SystemExit) as error:
         state = strategy.state
         error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
-        with suppress(AttributeError):  # some exceptions take no attributes
+        with suppress(AttributeError):  # some exceptions accept no attributes
             error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
         raise
     if display:
@@ -70,7 +70,7 @@ def run_to_end(
 
 
 class _Outcome(Observer):
-    """The result, with what is known of a population whose evaluation was cut short."""
+    """The result, including the known losses of an interrupted population."""
 
     def __init__(self, strategy: Strategy, evaluator: Evaluator) -> None:
         self._strategy, self._evaluator = strategy, evaluator
@@ -85,7 +85,7 @@ class _Outcome(Observer):
         self._failures += [f"iteration {self._asked}, candidate {k}: {why}" for k, why in failures]
 
     def summary(self) -> str:
-        """The failures in one sentence, or nothing."""
+        """The failures in one sentence; empty if there are none."""
         count = len(self._failures)
         return f" {count} evaluations failed, the last in {self._failures[-1]}." if count else ""
 
@@ -103,7 +103,7 @@ class _Outcome(Observer):
 
 
 class _Saver(Observer):
-    """Writes checkpoints. If the first cannot be written, that is an error; later ones that cannot are warnings."""
+    """Writes checkpoints. A failure to write the first is an error, a later one a warning."""
 
     def __init__(self, strategy: Strategy, path: str, run: dict[str, Any]) -> None:
         self._strategy, self._path, self._run = strategy, path, run
@@ -148,7 +148,7 @@ class _Display(Observer):
 
 
 class _Callback(Observer):
-    """Calls a callback in SciPy's two forms; StopIteration in it ends the run."""
+    """Calls a callback in either of SciPy's two forms. If it raises StopIteration, the run ends."""
 
     def __init__(self, strategy: Strategy, callback: Callable[..., Any]) -> None:
         self._strategy, self._callback, self._stopped = strategy, callback, False

@@ -1,4 +1,4 @@
-"""minimize() in one call, resume() after a crash, and both as a method of SciPy."""
+"""minimize() and resume(), and CoNES as a method of SciPy."""
 
 from __future__ import annotations
 
@@ -76,40 +76,39 @@ def minimize(
     """Minimise a function without its gradient.
 
     Args:
-        fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a
-            (k, n) array, one candidate per row, and returns k losses. NaN ranks worst.
-        x0: where to start, shape (n,), or a belief.
-        args: further arguments of `fun`; one that is not a tuple is taken as the only one.
+        fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a (k, n) array, one
+            candidate per row, and returns k losses. NaN ranks worst.
+        x0: initial candidate, shape (n,), or a belief.
+        args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es", "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
-        callback: called after each iteration as `callback(intermediate_result=r)` if that is its one
-            parameter, else as `callback(x)` with the best candidate. It may raise StopIteration.
-        workers: 1, a number of processes (-1: one per core), a map-like callable, any
-            `concurrent.futures.Executor` (MPI's, for one), "ray" or a Ray address, a Dask client or the address of its
-            scheduler. The run is the same, bit for bit, wherever it is evaluated.
-        timeout: seconds a candidate may take before it counts as lost; for processes, executors and clusters.
-        retries: how often a candidate that raises, hangs or loses its worker is tried again before it counts as NaN. If
-            not given, what `fun` raises is raised, and lost workers and hanging calls are tried again twice.
+        callback: called after each iteration, as `callback(intermediate_result=r)` if that is its only parameter, else
+            as `callback(x)` with the best candidate. To stop the run, it raises StopIteration.
+        workers: 1, a number of processes (-1: one per core), a map-like callable, any `concurrent.futures.Executor`
+            (such as MPI's), "ray" or a Ray address, a Dask client or the address of its scheduler. The choice does not
+            change the run, bit for bit.
+        timeout: seconds per candidate before it counts as lost; for processes, executors and clusters.
+        retries: how many times to retry a candidate that raises, hangs or loses its worker before it counts as NaN. By
+            default, exceptions of `fun` propagate, and lost workers and hanging calls are retried twice.
         disp: show progress on standard error.
-        checkpoint: a file from which `cones.resume` goes on after a crash.
-        checkpoint_every: iterations between checkpoints; by default one is written at the end of the
-            iteration in which the last one has become 30 seconds old.
+        checkpoint: file for checkpoints, for `cones.resume` after a crash.
+        checkpoint_every: iterations between checkpoints; by default, one after each iteration that ends at least 30
+            seconds after the last one.
         bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, optimizer, restarts, dtype,
-            noise_table, chunked: of the method; see `cones.CoNES` and `cones.methods.Settings`. None leaves the
-            choice to the method.
+            noise_table, chunked: settings of the method; see `cones.CoNES` and `cones.methods.Settings`. None is the
+            method's default.
         ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off. Without
-            maxfev, maxiter and maxtime there are at most 1000 iterations.
-        diagonal, options: of `cones.CMA`.
+            maxfev, maxiter and maxtime, maxiter is 1000.
+        diagonal, options: settings of `cones.CMA`.
 
     Returns:
-        A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit,
-        success, status, message, stop (the criterion's name), history (a dict of arrays, one number per
-        iteration each), failures (why candidates counted as NaN after `retries`), failed_steps (iterations whose solver
-        found no step), restarts, and the final belief.
-        Ctrl-C returns the best so far, with status 7.
+        A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit, success, status,
+        message, stop (the criterion's name), history (a dict of arrays, one number per iteration each), failures (why
+        candidates counted as NaN after `retries`), failed_steps (iterations whose solver found no step), restarts, and
+        the final belief. Ctrl-C returns the best so far, with status 7.
 
-        If `fun` raises, the exception goes on with a note that names the candidate, and the result so
-        far is its attribute `cones_result`.
+        If `fun` raises, the exception propagates with a note that names the candidate. Its attribute `cones_result` is
+        the result so far.
 
     Example:
         >>> import cones
@@ -142,12 +141,12 @@ def minimize(
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
     if checkpoint is not None and os.path.exists(checkpoint):
         raise InputError(
-            f"checkpoint: {checkpoint} exists; go on from it with cones.resume, or move it away to start anew"
+            f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
         )
     if checkpoint_every is not None:
         checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
         if checkpoint is None:
-            raise InputError("checkpoint_every: expected together with checkpoint, the file to write")
+            raise InputError("checkpoint_every: expected together with checkpoint, got no checkpoint")
     evaluator = evaluator_from(objective, workers, timeout, retries)
     return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every)
 
@@ -167,16 +166,15 @@ def resume(
     allow: Iterable[Any] = (),
     **limits: Unpack[Limits],
 ) -> OptimizeResult:
-    """Go on with a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
+    """Continue a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
 
     Args:
-        path: the checkpoint. The run goes on writing it as before.
-        fun, args: as given to `minimize`; a checkpoint does not hold code.
-        vectorized: as given to `minimize`, unless said otherwise.
+        path: the checkpoint. The run continues to write it.
+        fun, args: as given to `minimize`; a checkpoint contains no code.
+        vectorized, checkpoint_every: by default, as given to `minimize`.
         callback, workers, timeout, retries, disp: as for `minimize`.
-        checkpoint_every: as given to `minimize`, unless said otherwise.
-        allow: components of your own that the checkpoint may name: classes, functions, or "module:Class". Nothing
-            else is imported or executed.
+        allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
+            imported or executed.
         **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
 
     Example:
@@ -187,14 +185,14 @@ def resume(
         10
     """
     strategy, run = checkpoints.read(path, allow)
-    strategy.state = replace(strategy.state, fault="")  # what was wrong may be repaired
+    strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
     if limits:
-        kept = {  # what was implied is implied again, unless there is a budget now
+        kept = {  # an implied maxiter is implied again, unless there is a budget now
             criterion.name: criterion.limit
             for criterion in strategy.criteria
             if not getattr(criterion, "implied", False)
         }
-        off = dict.fromkeys(LIMITS)  # not in `kept`: switched off before
+        off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
         strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
     rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
@@ -231,9 +229,9 @@ def scipy_method(
         50
     """
     if constraints:
-        raise InputError("constraints: expected none, got some; only bounds are supported")
+        raise InputError(f"constraints: expected none, got {constraints!r:.80}; only bounds are supported")
     if any(derivative is not None for derivative in (jac, hess, hessp)):
-        warnings.warn("jac, hess and hessp are not used: cones needs no derivatives", RuntimeWarning, stacklevel=3)
+        warnings.warn("jac, hess and hessp are ignored: cones uses no derivatives", RuntimeWarning, stacklevel=3)
     if tol is not None:
         options = {"xtol": tol, "ftol": tol, **options}
     return minimize(fun, x0, args, bounds=bounds, callback=callback, **options)
