@@ -1,1 +1,1 @@
-"""Plumbing: threads, spans of vectors, buffers. No mathematics."""
+"""Low-level helpers: threads, spans of vectors, buffers."""

@@ -1,9 +1,9 @@
 """Memory of large arrays: aligned to cache lines, and reused.
 
-An instruction on 64 bytes takes twice as long if they lie in two cache lines, as they do in large arrays of `np.empty`.
+A 64-byte instruction takes twice as long across two cache lines. Large arrays of `np.empty` are not aligned to lines.
 
-The system clears new memory page by page, which costs as much as several passes over it. A pool keeps arrays and hands
-out those that nobody refers to any more. Inside `tell`, `new_vector` takes from the strategy's pool.
+The system clears new memory page by page, which costs as much as several passes over it. A pool keeps arrays and reuses
+those without other references. Inside `tell`, `new_vector` takes arrays from the strategy's pool.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["BufferPool", "aligned", "new_vector"]
 
 Bytes = NDArray[np.uint8]
 LINE = 64  # bytes of a cache line
-# Bytes from which on it is worth a few microseconds to begin at one.
+# Smallest size in bytes for which alignment is worth a few microseconds.
 WORTH_ALIGNING = 2**17
 
-# Bytes from which on memory comes from the system and not from what the process has freed.
+# Smallest size in bytes for which malloc takes new memory from the system instead of reusing freed memory.
 LARGE = 2**20
-# What is kept at most, and free at most: an iteration needs fewer. A user who holds on to many, and lets them go, shall
-# not find them here.
+# Largest number of arrays in the pool, and of free ones. An iteration needs fewer; the limits release the memory of
+# arrays that a user held for a while.
 LARGEST_POOL, MOST_FREE = 32, 12
 
 
 class BufferPool:
-    """Arrays of which those can be taken that are referred to from nowhere else."""
+    """Arrays that are reused when nothing else refers to them."""
 
     def __init__(self) -> None:
         self._arrays: list[Bytes] = []
 
     def __enter__(self) -> Self:
-        """`new_vector` takes from this pool, in this thread."""
+        """Make `new_vector` take arrays from this pool, in this thread."""
         self._token = _POOL.set(self)
         return self
 
@@ -47,7 +47,7 @@ class BufferPool:
         _POOL.reset(self._token)
 
     def take(self, shape: tuple[int, ...], dtype: DTypeLike) -> Matrix:
-        """An array with whatever numbers are in its memory. It is free again when it and all its views are gone."""
+        """An uninitialised array. It returns to the pool when it and all its views are deleted."""
         free = [place for place in range(len(self._arrays)) if _references(self._arrays, place) == ONLY_HERE]
         for place in reversed(free[MOST_FREE:]):
             del self._arrays[place]
@@ -62,7 +62,7 @@ class BufferPool:
 
 
 def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> Matrix:
-    """As `np.empty`; if it is not small, from the beginning of a cache line."""
+    """`np.empty`, aligned to a cache line unless it is small."""
     size = _bytes(shape, dtype)
     return np.empty(shape, dtype) if size < WORTH_ALIGNING else _view(np.empty(size, np.uint8), shape, dtype)
 
@@ -72,7 +72,7 @@ def _bytes(shape: tuple[int, ...], dtype: DTypeLike) -> int:
 
 
 def _view(array: Bytes, shape: tuple[int, ...], dtype: DTypeLike) -> Matrix:
-    """It refers to the array of bytes for as long as it lives."""
+    """An aligned view, which keeps a reference to `array`."""
     first = -int(array.__array_interface__["data"][0]) % LINE
     return array[first : first + array.size - LINE].view(dtype).reshape(shape)
 
@@ -81,13 +81,13 @@ def _references(arrays: list[Any], place: int) -> int:
     return sys.getrefcount(arrays[place])
 
 
-# How many there are to what only a list holds is not the same in all versions of Python.
+# The reference count of an object that only a list holds depends on the version of Python.
 ONLY_HERE = _references([object()], 0)
 _POOL: ContextVar[BufferPool | None] = ContextVar("pool", default=None)
 
 
 def new_vector(size: int, dtype: DTypeLike) -> Vector:
-    """A vector with whatever numbers are in its memory, as `np.empty` gives it."""
+    """An uninitialised vector, from the current pool if it is large."""
     pool = _POOL.get()
     if pool is None or size * np.dtype(dtype).itemsize < LARGE:
         return aligned((size,), dtype)

@@ -1,8 +1,7 @@
-"""Formulas over long vectors, in pieces that fit the cache.
+"""Formulas over long vectors, in tiles that fit the cache.
 
-Two verbs: `elementwise` applies a formula to every number, `tile_sums` adds up what a formula gives. A formula is plain
-NumPy on the pieces that it is handed. Temporary arrays have the size of a piece, any thread can take any piece, and a
-result does not depend on which thread, or how many, computed it.
+`elementwise` applies a formula to every number; `tile_sums` sums the results of a formula over tiles. A formula is
+plain NumPy on a tile, so temporary arrays are no larger. The result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from cones.types import Matrix, Vector
 
 __all__ = ["SPAN", "TILE", "elementwise", "extremes", "inner", "tile_count", "tile_slice", "tile_sums", "weighted_sum"]
 
-# Below the size from which BLAS splits a dot product among its threads, whose number would then decide its last bits.
+# Small enough that BLAS does not split a dot product among threads: its last bits would depend on their number.
 TILE = 8192
-# A pass over fewer numbers is so short that threads wait for each other's interpreter lock.
+# In a pass over fewer numbers, threads mostly wait for the interpreter lock.
 SPAN = 4 * TILE
-# Columns of a few rows that are multiplied at a time: below the size from which BLAS splits such a product.
+# Columns per product with a few rows: small enough that BLAS does not split the product among threads.
 PIECE = 1024
-# Numbers from which on a second thread is worth waking.
+# Smallest size for which a second thread is worth waking.
 WORTH_THREADS = 7 * TILE + 1
 
 
@@ -37,9 +36,9 @@ def tile_slice(tile: int, size: int, width: int = TILE) -> slice:
 
 
 def elementwise(formula: Callable[..., Any], *vectors: Vector) -> Any:
-    """The vector `formula(*vectors)`, or a tuple of vectors if the formula gives several.
+    """The vector `formula(*vectors)`, or a tuple of vectors if the formula returns several.
 
-    The formula must treat each number by itself. It is called with spans of the vectors.
+    The formula must be elementwise. It is called with spans of the vectors.
     """
     size = vectors[0].size
     if size <= SPAN:
@@ -52,7 +51,7 @@ def elementwise(formula: Callable[..., Any], *vectors: Vector) -> Any:
         result[:SPAN] = part
 
     def work(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):  # of this thread; what overflows or is no number is seen in the result
+        with np.errstate(all="ignore"):  # errstate is per thread; the result shows inf and NaN
             for span in range(start + 1, stop + 1):
                 columns = tile_slice(span, size, SPAN)
                 found = formula(*(vector[columns] for vector in vectors))
@@ -64,7 +63,7 @@ def elementwise(formula: Callable[..., Any], *vectors: Vector) -> Any:
 
 
 def tile_sums(formula: Callable[..., Any], *vectors: Vector, width: int = TILE) -> Any:
-    """The sum over all tiles of what `formula` gives for a tile of each vector: a number or a tuple of numbers."""
+    """The sum over tiles of `formula(*tiles)`, which returns a number or a tuple of numbers."""
     size = vectors[0].size
     if size <= width:
         return formula(*vectors)
@@ -105,7 +104,7 @@ def extremes(x: Vector) -> tuple[float, float]:
 
 
 def weighted_sum(weights: Vector, rows: Matrix, out: Vector) -> Vector:
-    """sum_i weights_i rows_i, of not more than a few rows; the same to the last bit wherever they lie in memory."""
+    """sum_i weights_i rows_i for a few rows. The last bits do not depend on the memory layout of `rows`."""
     whole = out.size - out.size % PIECE
     if whole:
         pieces = rows[:, :whole].reshape(weights.size, -1, PIECE).transpose(1, 0, 2)

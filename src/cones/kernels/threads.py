@@ -1,6 +1,6 @@
-"""A pool of threads for work on parts of arrays, where NumPy releases the interpreter lock.
+"""A thread pool for work on parts of arrays, where NumPy releases the interpreter lock.
 
-`OMP_NUM_THREADS` limits it as it limits BLAS: a program that runs many processes sets it to 1.
+`OMP_NUM_THREADS` limits it, like BLAS. Programs with many processes set it to 1.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def core_count() -> int:
-    """Cores this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def thread_count() -> int:
-    """Cores this process may use, or fewer if `OMP_NUM_THREADS` says so."""
+    """Number of cores that this process may use, limited by `OMP_NUM_THREADS`."""
     cores = core_count()
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return max(1, min(cores, int(limit)) if limit.isdecimal() else cores)
 
 
 def for_blocks(work: Callable[[int, int], None], count: int, parallel: bool = True) -> None:
-    """Call `work(first, last)` on blocks that cover 0 to `count`: one per thread, or a single one."""
+    """Call `work(first, last)` on blocks that cover range(count): one block per thread, or one if not `parallel`."""
     threads = min(thread_count(), count) if parallel else 1
     if threads <= 1:
         work(0, count)
@@ -49,7 +49,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def _forget() -> None:
-    # A forked child has the pool's object but not its threads.
+    # A forked child inherits the pool object but not its threads.
     global _pool
     _pool = None
 

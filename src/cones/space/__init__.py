@@ -1,1 +1,1 @@
-"""From what users have to the vector, and back: bounds."""
+"""The search space: bounds."""

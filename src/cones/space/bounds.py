@@ -1,4 +1,4 @@
-"""Box bounds: candidates outside are reflected into the box."""
+"""Box bounds: candidates outside the box are reflected into it."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ __all__ = ["Box", "box_from", "initial_deviations"]
 
 @dataclass(frozen=True)
 class Box(Storable):
-    """lower <= x <= upper, coordinate by coordinate; either side may be infinite."""
+    """lower <= x <= upper, elementwise; either bound may be infinite."""
 
     lower: Vector
     upper: Vector
 
     def reflect(self, candidates: Matrix) -> Matrix:
-        """Candidates mirrored at the bounds until they lie inside; those inside are unchanged.
+        """Candidates reflected at the bounds until they are inside; those inside are unchanged.
 
-        Reflection keeps the loss continuous across a bound and, unlike clipping, not flat behind it, so
-        that the gradient still points somewhere when the belief leans over the edge.
+        Reflection keeps the loss continuous across a bound. Unlike clipping, it does not make the loss flat outside,
+        so the gradient stays informative when the belief extends beyond a bound.
         """
         lower, upper = self.lower, self.upper
         if bool((candidates >= lower).all()) and bool((candidates <= upper).all()):
             return candidates
         width = upper - lower
-        with np.errstate(invalid="ignore", over="ignore"):  # every form is computed, one is chosen
+        with np.errstate(invalid="ignore", over="ignore"):  # all cases are computed, then one is selected
             phase = np.mod(candidates - lower, 2.0 * width)
             inside = lower + (width - np.abs(phase - width))  # both sides finite
             inside = np.where(np.isposinf(upper), lower + np.abs(candidates - lower), inside)
             inside = np.where(np.isneginf(lower), upper - np.abs(upper - candidates), inside)
         inside = np.where(width == 0.0, lower, inside)
         inside = np.where((candidates >= lower) & (candidates <= upper), candidates, inside)
-        inside = np.clip(inside, lower, upper).astype(candidates.dtype)  # rounding may step over the edge
+        inside = np.clip(inside, lower, upper).astype(candidates.dtype)  # rounding may cross a bound
         if inside.dtype != lower.dtype:
             inside = np.where(inside < lower, np.nextafter(inside, np.inf, dtype=inside.dtype), inside)
             inside = np.where(inside > upper, np.nextafter(inside, -np.inf, dtype=inside.dtype), inside)
@@ -89,11 +89,13 @@ def box_from(bounds: Any, x0: Vector) -> Box | None:
 
 
 def initial_deviations(size: int, sigma0: ArrayLike | None, box: Box | None) -> Vector:
-    """Standard deviations to start with; by default a quarter of the width between two finite bounds, 1 elsewhere."""
+    """Initial standard deviations; by default a quarter of the width between two finite bounds, 1 elsewhere."""
     if sigma0 is None:
         width = np.full(size, np.inf) if box is None else box.upper - box.lower
         return np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)
     deviations = check_vector("sigma0", sigma0, size, positive=True)
     if deviations.min() < 1e-140 or deviations.max() > 1e140:
-        raise InputError("sigma0: expected numbers between 1e-140 and 1e140, whose squares are ordinary numbers")
+        raise InputError(
+            f"sigma0: expected numbers between 1e-140 and 1e140, got {deviations.min():g} to {deviations.max():g}"
+        )
     return deviations
