@@ -165,14 +165,14 @@ class TestMinimizeFunction:
             (("--dim", "7"), "has 2 dimensions, got 7"),
             (("--dim", "2", "--method", "es"), "is a run of CoNES, got --method es"),
             (("--x0", "1,2,3"), "has 2 dimensions, got 3"),
-            (("--dim", "2", "--radius", "paper"), "was begun with another --radius"),
-            (("--dim", "2", "--learning-rate", "0.2"), "was begun with another --learning-rate"),
-            (("--dim", "2", "--belief", "diagonal"), "was begun with another --belief"),
-            (("--dim", "2", "--shaping", "raw"), "was begun with another --shaping"),
-            (("--dim", "2", "--independent"), "was begun with another --independent"),
-            (("--dim", "2", "--restarts", "2"), "was begun with another --restarts"),
-            (("--dim", "2", "--seed", "5"), "was begun with another --seed"),
-            (("--dim", "2", "--bounds", "5", "9"), "was begun with another --bounds"),
+            (("--dim", "2", "--radius", "paper"), "was started with a different --radius"),
+            (("--dim", "2", "--learning-rate", "0.2"), "was started with a different --learning-rate"),
+            (("--dim", "2", "--belief", "diagonal"), "was started with a different --belief"),
+            (("--dim", "2", "--shaping", "raw"), "was started with a different --shaping"),
+            (("--dim", "2", "--independent"), "was started with a different --independent"),
+            (("--dim", "2", "--restarts", "2"), "was started with a different --restarts"),
+            (("--dim", "2", "--seed", "5"), "was started with a different --seed"),
+            (("--dim", "2", "--bounds", "5", "9"), "was started with a different --bounds"),
             (("--dim", "2", "--x0", "1,2"), "expected either --x0 or --dim"),
         ):
             assert run("minimize", "losses:sphere", *SMALL, *flags, "--checkpoint", "run.ckpt", "--resume") == 2
@@ -207,15 +207,15 @@ class TestMinimizeFunction:
         for name, flags in begun.items():
             assert run(*start, name, *flags) == 0
         for name, flags, message in (
-            ("zero.ckpt", ("--seed", "0"), "was begun with another --seed"),
-            ("zero.ckpt", ("--restarts", "0"), "was begun with another --restarts"),
+            ("zero.ckpt", ("--seed", "0"), "was started with a different --seed"),
+            ("zero.ckpt", ("--restarts", "0"), "was started with a different --restarts"),
             ("rates.ckpt", ("--learning-rate", "0.05"), None),
-            ("rates.ckpt", ("--variance-learning-rate", "0.02"), "was begun with another --variance-learning-rate"),
+            ("rates.ckpt", ("--variance-learning-rate", "0.02"), "a different --variance-learning-rate"),
             ("cma.ckpt", ("--radius", "3"), "--radius: not a setting of method cma"),
-            ("cma.ckpt", ("--seed", "2"), "was begun with another --seed"),
-            ("cma.ckpt", ("--bounds", "-1", "1"), "was begun with another --bounds"),
+            ("cma.ckpt", ("--seed", "2"), "was started with a different --seed"),
+            ("cma.ckpt", ("--bounds", "-1", "1"), "was started with a different --bounds"),
             ("sep.ckpt", ("--restarts", "3"), "--restarts: not a setting of method sepcma"),
-            ("sep.ckpt", ("--seed", "4"), "was begun with another --seed"),
+            ("sep.ckpt", ("--seed", "4"), "was started with a different --seed"),
             ("es.ckpt", ("--radius", "3"), "--radius: not a setting of method es"),
         ):
             capsys.readouterr()
@@ -365,7 +365,7 @@ class TestMinimizeCommand:
         os.kill(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130, err
-        assert "--resume goes on from the checkpoint" in err
+        assert "--resume continues from the checkpoint" in err
         assert "Traceback" not in err
         assert json.loads(out)["nit"] >= 1
         for path in tmp_path.glob("pid-*"):
@@ -446,7 +446,7 @@ class TestMinimizeCommand:
             "learning_rate: expected a positive number",
         ),
         (["minimize", "losses:sphere", "--dim", "2", "--out", "nowhere/x.json"], "--out: no folder"),
-        (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "--resume goes on from it"),
+        (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "continue it with --resume"),
         (["minimize", "losses.py:sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", ":sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no executable program './nothing'"),
@@ -454,7 +454,7 @@ class TestMinimizeCommand:
         (["minimize", "--command", "'", "--dim", "2"], "--command: No closing quotation"),
         (["run", "nothing.toml"], "nothing.toml: expected an experiment file"),
         (["reproduce", "functions", "--out", "losses.py"], "losses.py: expected a folder for results"),
-        (["plot", "losses.py"], "not a complete cones checkpoint (ValueError: it is cut short, or not a zip file)"),
+        (["plot", "losses.py"], "not a complete cones checkpoint (ValueError: truncated, or not a zip file)"),
         (["report", "."], "expected a folder of results"),
         (["reproduce", "functions", "--methods", "es,gd"], "--methods: expected some of ES, NES, CoNES, CMA, got gd"),
     ],

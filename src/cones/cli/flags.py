@@ -1,4 +1,4 @@
-"""Flags that several commands share: those of the method, read from the declaration of its settings."""
+"""Flags of the method, which several commands share, from the declaration of its settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WITH_ADAM = "With CoNES it means --radius paper, unless a number is given."
 
 
 def radius(text: str) -> float | str:
-    """A radius by name or as a number; what is neither is named by the method itself."""
+    """A radius as a number or a name; the method checks the name."""
     with suppress(ValueError):
         return float(text)
     return text
@@ -47,7 +47,7 @@ RATES = {
 
 
 def add_method_flags(group: Any, **defaults: str) -> None:
-    """Add the flags of the method to a parser or group; `defaults` are sentences about other defaults, by flag."""
+    """Add the flags of the method to a parser or group; `defaults` adds sentences to help texts, by flag."""
     for name in METHOD_FLAGS:
         text = sentence_of(name) + (f" {defaults[name]}" if name in defaults else "")
         metavar = "NAME" if name in COMPONENT_FLAGS else "R" if name == "radius" else "N"
@@ -73,7 +73,7 @@ def method_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def allowed_by(options: argparse.Namespace) -> list[str]:
-    """The components of the user's own that the flags name, which a checkpoint may name, too."""
+    """The custom components in the flags, which a checkpoint may contain."""
     texts = [getattr(options, name, None) or "" for name in COMPONENT_FLAGS] + list(
         getattr(options, "allow", None) or ()
     )

@@ -26,23 +26,23 @@ from cones.records.record import rounded
 __all__ = ["add_to"]
 
 DESCRIPTION = """\
-Minimise a Python function, or what a program prints.
+Minimise a Python function or the output of a program.
 
   cones minimize package.module:function --dim 20
-      function(x) takes a vector and returns a number. Modules of the current folder are found.
+      function(x) takes a vector and returns a number. Modules in the current folder can be imported.
 
   cones minimize --command "./simulate --verbose {input}" --dim 8 --workers 4 --timeout 600
-      {input} is the path of a file that holds the candidate as a JSON array of numbers. Without {input}
-      the array comes on standard input. The last line that the program prints must be the loss.
-      A candidate whose program fails, prints no number or takes longer than --timeout counts as NaN,
-      which ranks worst; failures are counted and shown. When all candidates of the first iteration fail,
-      or of ten in a row, the run stops.
+      {input} is the path of a file that contains the candidate as a JSON array of numbers. Without {input}
+      the array is passed on standard input. The last line of the output must be the loss.
+      If the program fails, prints no number or exceeds --timeout, the loss is NaN, which ranks worst.
+      Failures are counted and reported. The run stops if all candidates of the first iteration fail, or of
+      ten iterations in a row.
 
-The result is written as JSON to standard output, or, with the history of the run, to --out; `cones plot` draws
-it. Progress, and what the function prints, goes to standard error. With --checkpoint FILE a run that was killed
-goes on with the same command and --resume.
+The result is written as JSON to standard output, or, with the history of the run, to --out for `cones plot`.
+Progress and the output of the function go to standard error. To continue a killed run with --checkpoint FILE,
+add --resume to the same command.
 
-Components of your own are named MODULE:CLASS. `cones components` lists the others and their settings, which are
+Custom components are written MODULE:CLASS. `cones components` lists the others and their settings, which are
 written as in --optimizer adam,learning_rate=0.05.
 """
 
@@ -58,13 +58,13 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     what = parser.add_argument_group("what to minimise")
     what.add_argument("function", nargs="?", metavar="MODULE:FUNCTION", help="a Python function")
-    what.add_argument("--command", metavar="CMD", help="a program, with {input} for the file of the candidate")
-    what.add_argument("--timeout", metavar="S", type=float, help="seconds a candidate may take")
+    what.add_argument("--command", metavar="CMD", help="a program; {input} stands for the candidate's file")
+    what.add_argument("--timeout", metavar="S", type=float, help="seconds per candidate")
     what.add_argument(
-        "--retries", metavar="K", type=int, help="try a candidate that fails again so often before it counts as NaN"
+        "--retries", metavar="K", type=int, help="retry a failed candidate up to K times before it counts as NaN"
     )
     what.add_argument(
-        "--vectorized", action="store_true", help="the function takes a (k, n) array, a candidate per row"
+        "--vectorized", action="store_true", help="the function takes a (k, n) array, one candidate per row"
     )
     start = parser.add_argument_group("where to start")
     start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
@@ -78,7 +78,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     add_method(how)
     add_method_flags(how, popsize="CMA: 4 + 3 log n.")
-    how.add_argument("--seed", metavar="K", type=int, help="makes the run repeatable")
+    how.add_argument("--seed", metavar="K", type=int, help="seed of the random numbers, for a reproducible run")
     how.add_argument(
         "--workers",
         metavar="K",
@@ -89,20 +89,20 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     end = parser.add_argument_group("when to stop")
     for name in LIMITS:
         end.add_argument(f"--{name}", metavar="V", type=float, help=sentence_of(name))
-    keep = parser.add_argument_group("what is kept")
-    keep.add_argument("--out", metavar="FILE", help="write the result here instead of to standard output")
-    keep.add_argument("--checkpoint", metavar="FILE", help="keep the run here as it goes")
+    keep = parser.add_argument_group("what to save")
+    keep.add_argument("--out", metavar="FILE", help="write the result and the history to this file")
+    keep.add_argument("--checkpoint", metavar="FILE", help="write checkpoints to this file")
     keep.add_argument("--checkpoint-every", metavar="K", type=int, help="iterations between checkpoints")
     keep.add_argument(
-        "--resume", action="store_true", help="go on from --checkpoint if it exists, whatever --x0 and --sigma0 say"
+        "--resume", action="store_true", help="continue from --checkpoint if it exists, and ignore --x0 and --sigma0"
     )
     keep.add_argument(
         "--allow",
         metavar="MODULE:CLASS",
         action="append",
-        help="With --resume: a component of your own that the checkpoint may name. Those of other flags are allowed.",
+        help="with --resume: a custom component that the checkpoint may contain, besides those in other flags",
     )
-    keep.add_argument("--quiet", action="store_true", help="no progress")
+    keep.add_argument("--quiet", action="store_true", help="hide progress")
     parser.set_defaults(call=run)
 
 
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         fun, workers, failures = objective_from(options, stack)
         try:
-            with redirect_stdout(sys.stderr):  # what the function prints is not the result
+            with redirect_stdout(sys.stderr):  # standard output is for the result only
                 result = _minimised(options, fun, workers)
         except (Exception, SystemExit) as error:
             result = getattr(error, "cones_result", None)
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, result: OptimizeResult, failures: Callable[[], dict[str, Any]] | None) -> int:
-    """Print the result, or write it to a file; 1 if that cannot be done."""
+    """Print the result, or write it to a file. Returns 1 on failure."""
     report = {
         "x": [float(v) for v in result.x],
         "fun": _number(result.fun),
@@ -153,18 +153,18 @@ def _write(options: argparse.Namespace, result: OptimizeResult, failures: Callab
 
 
 def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
-    """0 if something was found; otherwise it is said what was not."""
+    """0 if a finite loss was found and the run ended normally; otherwise print the reason."""
     if result.stop == "interrupted":
-        again = "; --resume goes on from the checkpoint" if options.checkpoint else ""
-        found = "before there was a loss" if math.isnan(result.fun) else "this is the best so far"
+        again = "; --resume continues from the checkpoint" if options.checkpoint else ""
+        found = "before the first loss" if math.isnan(result.fun) else "this is the best so far"
         print(f"cones: interrupted, {found}{again}", file=sys.stderr)
         return 130
     if result.stop == "all_nan":
         if math.isnan(result.fun):
-            found = "all candidates of the first iteration failed; correct the function or the program"
+            found = "all candidates of the first iteration failed; fix the function or the program"
         else:
             found = (
-                f"all candidates of the last {ALL_FAILED_IN_A_ROW} iterations failed; this is the best of those before"
+                f"all candidates of the last {ALL_FAILED_IN_A_ROW} iterations failed; this is the best of earlier ones"
             )
         print(f"cones: {found}", file=sys.stderr)
         return 1
@@ -178,30 +178,30 @@ def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
 
 
 def _number(value: float) -> float | str | None:
-    """As JSON, which knows no infinity."""
+    """A value for JSON, which has neither NaN nor infinity."""
     return None if math.isnan(value) else float(value) if math.isfinite(value) else str(value)
 
 
 def _with_history(text: str, result: OptimizeResult) -> str:
-    """The report with a line per column of the history, as `cones plot` reads it."""
+    """The report with one line per column of the history, for `cones plot`."""
     columns = {name: [rounded(value) for value in column] for name, column in result.history.items()}
     lines = ",\n".join(f'    "{name}": {json.dumps(column)}' for name, column in columns.items())
     return text.removesuffix("\n}\n") + ',\n  "history": {\n' + lines + "\n  }\n}\n"
 
 
 def _check_files(options: argparse.Namespace) -> None:
-    """What would go wrong with files at the end goes wrong before the start."""
+    """Check paths before the run starts, so that no result is lost at its end."""
     if options.out and not Path(options.out).absolute().parent.is_dir():
         raise InputError(f"--out: no folder {Path(options.out).absolute().parent} to write to")
     if options.resume and not options.checkpoint:
-        raise InputError("--resume: expected together with --checkpoint, the file to go on from")
+        raise InputError("--resume: expected together with --checkpoint, got no --checkpoint")
     if options.checkpoint and not options.resume and Path(options.checkpoint).exists():
-        raise InputError(f"--checkpoint: {options.checkpoint} exists; --resume goes on from it, or move it away")
+        raise InputError(f"--checkpoint: {options.checkpoint} exists; continue it with --resume, or move it away")
 
 
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits: Any = {name: getattr(options, name) for name in LIMITS if getattr(options, name) is not None}
-    # A program is ended by its own timeout.
+    # `CommandObjective` applies the timeout of a program itself.
     faults = {"timeout": options.timeout, "retries": options.retries} if options.command is None else {}
     if options.resume and Path(options.checkpoint).exists():
         check_resumed(options)

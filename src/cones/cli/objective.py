@@ -20,7 +20,7 @@ __all__ = ["objective_from"]
 def objective_from(
     options: argparse.Namespace, stack: ExitStack
 ) -> tuple[Callable[..., Any], Any, Callable[[], dict[str, Any]] | None]:
-    """The function, the workers, and a report of failures if it is a program."""
+    """The function, the workers, and, for a program, a function that reports failures."""
     if (options.function is None) == (options.command is None):
         raise InputError("objective: expected either MODULE:FUNCTION or --command")
     if isinstance(options.workers, int) and options.workers != -1:
@@ -28,11 +28,11 @@ def objective_from(
     if options.command is None:
         return _imported(options.function), options.workers or 1, None
     if options.vectorized:
-        raise InputError("--vectorized: expected with MODULE:FUNCTION only; a --command evaluates one candidate")
+        raise InputError("--vectorized: expected with MODULE:FUNCTION only, got --command")
     if isinstance(options.workers, str):
         raise InputError(f"--workers: expected a number with --command, got {options.workers}")
     if options.retries is not None:
-        raise InputError("--retries: expected with MODULE:FUNCTION only; a --command that fails counts as NaN")
+        raise InputError("--retries: expected with MODULE:FUNCTION only, got --command, whose failures count as NaN")
     timeout = None if options.timeout is None else check_positive("--timeout", options.timeout)
     count = options.workers if options.workers and options.workers > 0 else core_count()
     command = CommandObjective(options.command, timeout)

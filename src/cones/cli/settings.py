@@ -1,4 +1,4 @@
-"""What flags say about start and method, and whether a checkpoint says the same."""
+"""The start and the method from flags, and whether they agree with a checkpoint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cones.types import Vector
 
 __all__ = ["check_method", "check_resumed", "settings", "start_from"]
 
-# What flags have set in a strategy that a checkpoint keeps.
+# For each flag, the part of a strategy that it sets and a checkpoint stores.
 SET_BY: dict[str, Callable[[Any], Any]] = {
     "radius": lambda es: es.algorithm.step,
     "step": lambda es: es.algorithm.step,
@@ -58,7 +58,7 @@ def start_from(options: argparse.Namespace) -> Vector:
 
 
 def settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
-    """What the flags say about the method."""
+    """The settings of the method from the flags."""
     said = method_settings(options)
     if options.sigma0 is not None:
         said["sigma0"] = options.sigma0
@@ -68,9 +68,9 @@ def settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
 
 
 def check_resumed(options: argparse.Namespace) -> None:
-    """Refuse flags that contradict the checkpoint, which keeps method and settings.
+    """Refuse flags that contradict the method and the settings of the checkpoint.
 
-    A checkpoint does not tell where the run started.
+    A checkpoint does not store x0 and sigma0.
     """
     kept = cones.load(options.checkpoint, allow=allowed_by(options))
     dim, method = kept.state.belief.dim, kept.method.lower()
@@ -80,17 +80,17 @@ def check_resumed(options: argparse.Namespace) -> None:
     if options.method is not None and options.method != method:
         raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
     check_method(options, method)
-    popsize = kept.popsize >> kept.state.restarts  # which double it
+    popsize = kept.popsize >> kept.state.restarts  # each restart doubles it
     if options.popsize is not None and options.popsize != popsize:
         raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
     given = [name for name in SET_BY if _is_given(options, name)]
     if not given:
         return
-    start = np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))  # of a strategy that is not run
+    start = np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))  # any valid x0: this strategy does not run
     described = METHODS[method](start, rng=options.seed, **settings(options, dim))
     for name in given:
         if SET_BY[name](described) != SET_BY[name](kept):
-            raise InputError(f"--resume: {options.checkpoint} was begun with another {flag(name)}; leave it out")
+            raise InputError(f"--resume: {options.checkpoint} was started with a different {flag(name)}; omit the flag")
 
 
 def _is_given(options: argparse.Namespace, name: str) -> bool:
@@ -99,7 +99,7 @@ def _is_given(options: argparse.Namespace, name: str) -> bool:
 
 
 def check_method(options: argparse.Namespace, method: str | None) -> None:
-    """Refuse flags that the method does not have."""
+    """Refuse flags that are not settings of the method."""
     known = settings_of_method(method or "cones")
     needs = {**{name: name for name in METHOD_FLAGS}, **dict.fromkeys(RATES, "optimizer"), "independent": "antithetic"}
     for name, needed in needs.items():
