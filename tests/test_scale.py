@@ -89,9 +89,9 @@ def test_a_population_is_its_candidates() -> None:
             population.block(first, last)
     assert es.ask() is population
     losses = sphere(np.asarray(X))
-    with pytest.raises(InputError, match=r"X: expected what the last ask\(\) returned"):
+    with pytest.raises(InputError, match=r"X: expected the return value of the last ask\(\)"):
         es.tell(X, losses)
-    with pytest.raises(InputError, match=r"X: expected what the last ask\(\) returned"):
+    with pytest.raises(InputError, match=r"X: expected the return value of the last ask\(\)"):
         whole.tell(population, losses)
     es.tell(population, losses)
     with pytest.raises(StateError, match=r"ask\(\) was not called"):

@@ -47,7 +47,7 @@ def test_candidates_are_read_only() -> None:
 
 def test_tell_without_ask() -> None:
     es = cones.CoNES([1.0, 2.0], popsize=4, rng=0)
-    with pytest.raises(StateError, match=r"tell: expected candidates from ask\(\)"):
+    with pytest.raises(StateError, match=r"tell: expected a call of ask\(\)"):
         es.tell(np.zeros((4, 2)), np.zeros(4))
     advance(es, 1)
     with pytest.raises(StateError, match="tell"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Packages that are imported when they are first used, so that `import cones` stays quick."""
+        """Import these packages on first use, so that `import cones` stays fast."""
         if name in ("experiments", "integrations", "problems", "rl"):
             return import_module(f"cones.{name}")
         raise AttributeError(f"module 'cones' has no attribute {name!r}")

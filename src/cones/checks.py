@@ -1,4 +1,4 @@
-"""Checks of arguments: each names the argument, says what was expected and what came."""
+"""Checks of arguments. Each error names the argument, what was expected and what was received."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def check_array(name: str, value: ArrayLike) -> Vector:
-    """A float64 array, copied only if it must be converted."""
+    """A float64 array, copied only if it needs conversion."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
@@ -42,7 +42,7 @@ def check_array(name: str, value: ArrayLike) -> Vector:
 
 
 def check_finite(name: str, array: Vector) -> None:
-    # Both extremes carry NaN along: two reductions instead of a mask as large as the array.
+    # min and max propagate NaN: two reductions instead of a mask as large as the array.
     if array.size and not (math.isfinite(array.min()) and math.isfinite(array.max())):
         bad = np.argwhere(~np.isfinite(array))
         place = f" at index {tuple(int(i) for i in bad[0])}" if array.ndim else ""
@@ -56,7 +56,7 @@ def check_shape(name: str, array: Vector, shape: tuple[int, ...]) -> None:
 
 
 def check_vector(name: str, value: ArrayLike, size: int | None = None, *, positive: bool = False) -> Vector:
-    """A finite vector; a scalar is spread over `size` coordinates when `size` is known."""
+    """A finite vector. If `size` is given, a scalar is broadcast to it."""
     vector = check_array(name, value)
     if size is not None and vector.ndim == 0:
         vector = np.full(size, float(vector))
@@ -72,7 +72,7 @@ def check_vector(name: str, value: ArrayLike, size: int | None = None, *, positi
 
 
 def check_matrix(name: str, value: ArrayLike, size: int) -> Matrix:
-    """A finite symmetric matrix (up to rounding, which is averaged away)."""
+    """A finite symmetric matrix; asymmetry by rounding is averaged out."""
     matrix = check_array(name, value)
     check_shape(name, matrix, (size, size))
     check_finite(name, matrix)
@@ -133,13 +133,13 @@ def check_fraction(name: str, value: Any) -> float:
 
 
 def store(instance: object, **values: Any) -> None:
-    """Put checked values back into a frozen dataclass."""
+    """Set checked values in a frozen dataclass."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
 
 
 def check_integer(name: str, value: Any, least: int) -> int:
-    """An integer, or a float that is one (1e5)."""
+    """An integer; accepts floats with an integer value (1e5)."""
     try:
         if isinstance(value, bool):
             raise TypeError

@@ -1,15 +1,15 @@
-"""Components: the exchangeable parts of a method, and how each declares itself.
+"""Components: the exchangeable parts of a method, and their declarations.
 
-A component is a dataclass. Its class declares everything that others need to know of it:
+A component is a dataclass. Its class declares:
 
-    kind      which interface it implements, such as "estimator"; set by the interface
+    kind      the interface that it implements, such as "estimator"; set by the interface
     name      what users write for it, such as estimator="asebo"
-    settings  its dataclass fields, each with a sentence: `rank: int = setting(10, "Directions to keep.")`
+    settings  its dataclass fields, each with a help text: `rank: int = setting(10, "Directions to keep.")`
     state     what it remembers; any dataclass, array, number, string, tuple, list or dict can be stored
 
-Checkpoints, experiment files, the command line, `--help` and the reference read this declaration. Where users choose a
-component, they write its name, `"name,setting=value,..."`, a table `{"name": ..., setting: value}`, or
-`"module:Class"` for a component of their own; or they pass the object.
+Checkpoints, experiment files, the command line, `--help` and the reference read this declaration. Users choose a
+component by its name, by `"name,setting=value,..."`, by a table `{"name": ..., setting: value}`, or, for a custom one,
+by `"module:Class"`. They may also pass the object.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _STORABLE: dict[str, type] = {}
 
 
 def identifier(thing: Any) -> str:
-    """The module and the name of a class or function, such as "cones.optimizers.adam:Adam"."""
+    """Module and name of a class or function, such as "cones.optimizers.adam:Adam"."""
     return f"{thing.__module__}:{thing.__qualname__}"
 
 
 class Storable:
-    """A class of this library whose objects a checkpoint may hold."""
+    """A class whose objects a checkpoint may contain."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -56,7 +56,7 @@ class Storable:
             _STORABLE[identifier(cls)] = cls
 
     def stored(self) -> dict[str, Any]:
-        """What `restored` needs to make an equal object: by default, the fields of a dataclass."""
+        """What `restored` needs to rebuild an equal object; by default, the fields of the dataclass."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     @classmethod
@@ -79,7 +79,7 @@ class Component(Storable):
 
 
 def storable(name: str) -> type | None:
-    """The class of this library with an identifier, if a checkpoint may hold its objects."""
+    """The storable class of this library with this identifier, or None."""
     return _STORABLE.get(name)
 
 
@@ -97,7 +97,7 @@ def setting(default: Any = dataclasses.MISSING, sentence: str = "", *, kind: str
 
 
 def settings_of(component: type) -> dict[str, str]:
-    """The settings of a component by name, with their sentences."""
+    """The settings of a component: help texts by name."""
     return {
         field.name: str(field.metadata.get("sentence", "")) for field in dataclasses.fields(component) if field.init
     }
@@ -135,23 +135,23 @@ def component_from(kind: str, value: Any) -> Any:
     try:
         return made(**parts)
     except TypeError as error:
-        raise InputError(f"{kind}: {made.__name__} cannot be made: {error}") from None
+        raise InputError(f"{kind}: cannot create {made.__name__}: {error}") from None
 
 
 def found(kind: str, name: str) -> Any:
-    """The class of a name or of "module:Class"; None if there is none of that name."""
+    """The class for a name or "module:Class"; None if the name is unknown."""
     return imported(name, kind) if ":" in name else _COMPONENTS.get(kind, {}).get(name)
 
 
 def imported(path: str, argument: str) -> Any:
-    """What "module:name" stands for. Its module is imported: the user has named it."""
+    """The object at "module:name". Imports the module, which the user has named."""
     module_name, _, name = path.partition(":")
     if not name or not module_name or module_name.startswith(".") or module_name.endswith(".py"):
         raise InputError(f"{argument}: expected MODULE:NAME, such as mypackage.module:name, got {path!r}")
     try:
         thing: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise InputError(f"{argument}: no module named {error.name!r} here or among the installed packages") from None
+        raise InputError(f"{argument}: no module named {error.name!r} in the current folder or installed") from None
     for part in name.split("."):
         if not hasattr(thing, part):
             raise InputError(f"{argument}: module {module_name} has no {name!r}")
@@ -160,7 +160,7 @@ def imported(path: str, argument: str) -> Any:
 
 
 def suggestion(name: Any, known: Any) -> str:
-    """A hint for a misspelt name, such as "; did you mean popsize?", or nothing."""
+    """A hint for a misspelt name, such as "; did you mean popsize?"; empty if no known name is close."""
     close = difflib.get_close_matches(str(name), list(known), 1, 0.6)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -172,4 +172,4 @@ def _assignment(kind: str, text: str) -> tuple[str, Any]:
     try:
         return name.strip(), json.loads(value)
     except ValueError:
-        return name.strip(), value  # a word
+        return name.strip(), value  # not JSON: a string

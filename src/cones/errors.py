@@ -1,4 +1,4 @@
-"""The errors that cones raises. Bad input is an exception; solver trouble is a value."""
+"""The errors that cones raises. Bad input raises; a solver failure is a status."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ __all__ = ["CheckpointError", "ConesError", "InputError", "MissingExtraError", "
 
 
 class ConesError(Exception):
-    """Base of all errors raised by cones."""
+    """Base class of all errors that cones raises."""
 
 
 class InputError(ConesError, ValueError):
-    """An argument is not what it must be. The message names it, what was expected and what came."""
+    """An invalid argument. The message names it, what was expected and what was received."""
 
 
 class StateError(ConesError, RuntimeError):
-    """A call that does not fit the state of the object, such as `tell` before `ask`."""
+    """A call that the state of the object does not allow, such as `tell` before `ask`."""
 
 
 class CheckpointError(ConesError, OSError):
@@ -22,4 +22,4 @@ class CheckpointError(ConesError, OSError):
 
 
 class MissingExtraError(ConesError, ImportError):
-    """An optional dependency, or its licence, is missing. The message says how to get it."""
+    """An optional dependency or its licence is missing. The message says how to install it."""

@@ -1,4 +1,4 @@
-"""ES, NES and CoNES behind ask and tell: the iteration, its candidates in memory or in chunks, and restarts."""
+"""ES, NES and CoNES with ask and tell: iterations, candidates in memory or in chunks, and restarts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cones.types import Matrix, Vector
 
 __all__ = ["EvolutionStrategy"]
 
-# Bytes of candidates beyond which they are made in chunks.
+# Populations of more bytes than this are computed in chunks.
 LARGEST_POPULATION = 2**30
 
 
 class EvolutionStrategy(Strategy):
-    """A method made of components. Made by `cones.ES`, `cones.NES` and `cones.CoNES`."""
+    """A method composed of components; created by `cones.ES`, `cones.NES` and `cones.CoNES`."""
 
     SAVED_FIELDS: ClassVar[tuple[str, ...]] = (
         *Strategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts", "past"
@@ -46,7 +46,7 @@ class EvolutionStrategy(Strategy):
         super().__init__(**common)
         check_kind("noise", noise, NoiseStream)
         check_kind("algorithm", algorithm, Algorithm)
-        self.start = start  # of a restart, if there may be one
+        self.start = start  # the belief of a restart; None without restarts
         self.noise = noise
         self.algorithm = algorithm
         self.chunked = chunked
@@ -66,7 +66,7 @@ class EvolutionStrategy(Strategy):
         if population.bytes > LARGEST_POPULATION if self.chunked is None else self.chunked:
             self._asked_noise = NoiseBlock(population)
             return population
-        # The same memory in every iteration: new memory would cost as much as a pass over it.
+        # Reuse the buffer: clearing new memory would cost as much as a pass over it.
         if self._buffer is None or len(self._buffer) < plan.rows:
             self._buffer = aligned((plan.rows, state.belief.dim), self.noise.dtype)
         kept = self._buffer[: plan.rows]
@@ -83,7 +83,7 @@ class EvolutionStrategy(Strategy):
         return self.algorithm.update(self.state.components or AlgorithmState(), sample, self._info())
 
     def _info(self) -> IterationInfo:
-        """Evaluations of this descent: so far, and in all if a budget ends the run and no restart may follow."""
+        """Evaluations of this descent so far, and its budget if there is one and no restart may follow."""
         state, budget = self.state, math.inf
         spent = state.evaluations - state.began_evaluations
         if state.restarts < self.restarts:
@@ -104,7 +104,7 @@ class EvolutionStrategy(Strategy):
         self._restart_if_due()
 
     def _restart_if_due(self) -> None:
-        """Start anew with twice the candidates, if the descent has ended and a restart and its budget are left."""
+        """Restart with twice the popsize if the descent has ended and restarts and budget are left."""
         state = self.state
         if self.start is None or state.restarts >= self.restarts or state.best_x is None:
             return

@@ -13,10 +13,10 @@ def require_extra(package: str, extra: str, user: str, hint: str = "") -> None:
     """Raise a `MissingExtraError` unless the package is installed.
 
     Args:
-        package: as it is imported.
+        package: its import name.
         extra: the extra of cones that installs it.
-        user: what needs it, the subject of the message.
-        hint: a way without it, the end of the message.
+        user: what needs it; the start of the message.
+        hint: an alternative; the end of the message.
     """
     if importlib.util.find_spec(package) is None:
         raise MissingExtraError(

@@ -1,4 +1,4 @@
-"""Atomic writes: a file is written beside its destination and then moved there."""
+"""Atomic writes: write a temporary file next to the target, then rename it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["atomic_write"]
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a file that replaces `path` when the block ends. A crash or a full disk leaves the old file unchanged.
 
-    The temporary file has a fixed name: the next write removes what a killed process left.
+    The temporary file has a fixed name, so that the next write replaces what a killed process left.
     """
-    target = Path(os.path.realpath(path))  # follows links
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     temporary = target.with_name(f".{target.name}.part")
     try:
         with open(temporary, "wb") as file:

@@ -1,9 +1,9 @@
-"""One iteration of CoNES, as the paper's Algorithm 1 has it. ES and NES differ in line 6 alone.
+"""One iteration of CoNES: Algorithm 1 of the paper. ES and NES differ only in line 6.
 
 4  draw candidates from the belief and evaluate them      sampling/, evaluate/
 5  estimate the gradient of the expected loss             estimators/
 6  find the steepest step in a ball around the belief     steps/ with divergences/, solvers/ and radius/
-7  hand it to an optimizer, which moves the belief        optimizers/, beliefs/
+7  move the belief along the step by an optimizer         optimizers/, beliefs/
 8  until a stop criterion is met                          progress/, run/
 """
 
@@ -28,7 +28,7 @@ __all__ = ["Algorithm", "AlgorithmState"]
 
 @dataclass(frozen=True)
 class AlgorithmState(Storable):
-    """What the components remember from one iteration to the next; None before the first."""
+    """The states of the components; None before the first iteration."""
 
     design: Any = None
     estimator: Any = None
@@ -38,7 +38,7 @@ class AlgorithmState(Storable):
 
 @dataclass(frozen=True)
 class Algorithm(Storable):
-    """The components of a method: one for each line."""
+    """The components of a method."""
 
     design: Design
     shaping: Shaping
@@ -54,7 +54,7 @@ class Algorithm(Storable):
     def draw(
         self, state: AlgorithmState, belief: Belief, noise: NoiseStream, popsize: int, iteration: int, age: int
     ) -> Population:
-        """Line 4. `age` counts the iterations since the start, or the last restart."""
+        """Line 4. `age` is the number of iterations since the start or the last restart."""
         design = self.design.plan(state.design, popsize, age)
         return Population(belief, self.estimator.plan(state.estimator, design), noise, iteration)
 

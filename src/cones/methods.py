@@ -1,4 +1,4 @@
-"""ES, NES and CoNES: compositions that differ in their step, and their defaults."""
+"""ES, NES and CoNES: compositions of components that differ in the step rule and the defaults."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from cones.types import Vector
 
 __all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "default_popsize", "settings_of_method"]
 
-# Dimensions up to which adaptive radii learn a full covariance by default: beyond, learning it costs more evaluations
-# than it saves on functions whose coordinates do not depend on each other.
+# Adaptive radii use a full covariance by default up to this dimension. Beyond, learning it on separable functions costs
+# more evaluations than it saves.
 FULL_COVARIANCE_UP_TO = 10
 
 Text = str | dict[str, Any]  # a component by name, with settings; see `cones.component`
 
 
 class Settings(Limits, total=False):
-    """Keyword arguments that ES, NES and CoNES share. None is as good as not given, but for the stop criteria."""
+    """Keyword arguments that ES, NES and CoNES share. None is the default, but switches a stop criterion off."""
 
     belief: Annotated[
         Literal["diagonal", "full"] | str | None,
-        'The covariance that is learnt: "diagonal", "full", or "module:Class". Diagonal by default; with adaptive '
-        "radii full up to 10 dimensions.",
+        'Covariance: "diagonal", "full", or "module:Class". Diagonal by default; with adaptive radii full up to 10 '
+        "dimensions.",
     ]
     popsize: Annotated[
         int | None, "Candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100."
     ]
     antithetic: Annotated[
         bool | Literal["auto"] | None,
-        'Candidates in pairs mirrored at the mean (True), independent (False), or "auto": in each iteration what tells '
-        'more about the mean\'s direction. True by default; with adaptive radii "auto".',
+        'True: pairs of candidates mirrored at the mean. False: independent candidates. "auto": the better of both in '
+        'each iteration. True by default; with adaptive radii "auto".',
     ]
     estimator: Annotated[
         Text | Estimator | None,
@@ -61,31 +61,31 @@ class Settings(Limits, total=False):
     ]
     shaping: Annotated[
         str | Callable[[Vector], Any] | None,
-        'Utilities of losses: "centred_ranks", "normal_scores", "standardised", "raw", or a function. Centred ranks by '
-        "default; with adaptive radii normal scores.",
+        'Map from losses to utilities: "centred_ranks", "normal_scores", "standardised", "raw", or a function. Centred '
+        "ranks by default; with adaptive radii normal scores.",
     ]
     optimizer: Annotated[
         Text | Optimizer[Any] | None,
-        'What follows the step: "adam" with learning rates 0.1 by default, "sgd", or "direct", which takes the step '
-        "as it is; with adaptive radii only that.",
+        'Optimizer of the belief: "adam" (default, with learning rates 0.1), "sgd", or "direct", which takes the step '
+        "unchanged. Adaptive radii always use direct.",
     ]
     restarts: Annotated[
         int | None,
-        "How often to start anew, with twice the candidates, when a descent ends by xtol, ftol, stagnation or "
-        "divergence and budget is left. 0 by default.",
+        "Largest number of restarts, each with twice the popsize, after a descent that ends by xtol, ftol, stagnation "
+        "or divergence while budget is left. 0 by default.",
     ]
     bounds: Annotated[Any, "A scipy.optimize.Bounds or (low, high) pairs. Candidates are reflected into the box."]
     rng: Annotated[Rng, "Seed, numpy.random.Generator, SeedSequence or None."]
-    dtype: Annotated[DTypeLike | None, "float64 (default) or float32, of everything that has n numbers."]
+    dtype: Annotated[DTypeLike | None, "float64 (default) or float32, for all arrays of n numbers."]
     noise_table: Annotated[
         int | None,
-        "Numbers in a table of noise that all iterations share, such as 2**25, from which pieces are taken instead of "
-        "drawing: for very cheap losses or very many dimensions. 0, the default, draws.",
+        "Size of a noise table that all iterations share, such as 2**25, for very cheap losses or very many "
+        "dimensions. 0, the default, draws fresh noise.",
     ]
     chunked: Annotated[
         bool | None,
-        "Make candidates in chunks and draw their noise again, so that memory does not grow with the population; by "
-        "default if all candidates would take more than a gigabyte. The run is the same.",
+        "Compute candidates in chunks and redraw their noise, so that memory does not grow with popsize. By default, "
+        "only if the population exceeds a gigabyte. The run is the same.",
     ]
 
 
@@ -93,7 +93,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _show_settings(function: F) -> F:
-    """Put the shared settings into the signature, so that `help()` shows them all."""
+    """Add the shared settings to the signature, so that `help()` shows them."""
     own = [p for p in inspect.signature(function).parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=LIMITS.get(name), annotation=kind)
@@ -109,13 +109,13 @@ def _declared() -> dict[str, Any]:
 
 
 def sentence_of(setting: str) -> str:
-    """The sentence about a setting of ES, NES and CoNES."""
+    """The help text of a setting of ES, NES or CoNES."""
     return str(get_args(_declared()[setting])[-1]) if setting in _declared() else OWN[setting]
 
 
 @_show_settings
 def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
-    """Evolution strategies: the optimizer follows the gradient estimate itself.
+    """Evolution strategies: the optimizer follows the plain gradient estimate.
 
     Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
@@ -141,19 +141,20 @@ def CoNES(
     step: Text | StepRule | None = None,
     **settings: Unpack[Settings],
 ) -> Strategy:
-    """Convex natural evolution strategies: steps that are the steepest in a KL ball.
+    """Convex natural evolution strategies: each step is the steepest one inside a KL ball.
 
     Args:
-        x0: where to start, shape (n,), or a whole belief, such as `FullGaussian(mean, covariance)`.
-        sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of
-            the width between two finite bounds, and 1 elsewhere.
-        radius: "adaptive": balls of their own for mean, scale and shape, their radii chosen anew in every iteration,
-            and no learning rate; nothing has to be tuned. A number: the paper's method, one ball KL <= radius^2 and
-            then Adam. "paper": the same with sqrt(2 n), the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
-            adaptive, with controls of your own. The default is "adaptive", or "paper" if an `optimizer` is given.
-        solver: of the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs", "mosek".
-        step: a step rule of your own instead of `radius` and `solver`: an object, "name,setting=value" or
-            "module:Class". It is taken as it is unless an `optimizer` is given.
+        x0: initial mean, shape (n,), or a belief, such as `FullGaussian(mean, covariance)`.
+        sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
+            two finite bounds, and 1 elsewhere.
+        radius: "adaptive": separate balls for mean, scale and shape with adaptive radii, without a learning rate;
+            nothing to tune. A number: the paper's method, one ball KL <= radius^2 and then Adam. "paper": the same with
+            radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`: adaptive, with custom
+            controls. The default is "adaptive", or "paper" if an `optimizer` is given.
+        solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
+            "mosek".
+        step: a custom step rule instead of `radius` and `solver`: an object, "name,setting=value" or "module:Class".
+            The step is taken unchanged unless an `optimizer` is given.
         **settings: see `cones.methods.Settings`: belief, popsize, antithetic, estimator, shaping, optimizer, restarts,
             bounds, rng, and the stop criteria.
 
@@ -187,8 +188,8 @@ def CoNES(
             raise InputError(f"solver: expected 'dual' with adaptive radii, got {solver!r}")
         if not direct:
             raise InputError(
-                f"optimizer: expected none with adaptive radii, whose steps are taken as they are, "
-                f"got {given['optimizer']!r}; the paper's method has one: radius='paper'"
+                f"optimizer: expected none with adaptive radii, got {given['optimizer']!r}; "
+                "the paper's method uses one: radius='paper'"
             )
         rule = radius if isinstance(radius, Balls) else Balls()
         return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **given})
@@ -219,7 +220,7 @@ def settings_of_method(method: str) -> tuple[str, ...]:
 
 
 def default_popsize(dim: int) -> int:
-    """Candidates per iteration with adaptive radii: 4 + 3 sqrt(dim), at most 100, and even for pairs.
+    """Default popsize with adaptive radii: 4 + 3 sqrt(dim), at most 100, rounded down to an even number for pairs.
 
     Example:
         >>> [default_popsize(dim) for dim in (2, 10, 100, 1000)]
@@ -230,7 +231,7 @@ def default_popsize(dim: int) -> int:
 
 
 def _adaptive(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
-    """Defaults of adaptive radii."""
+    """Default settings with adaptive radii."""
     defaults: dict[str, Any] = {
         "popsize": default_popsize(dim),
         "antithetic": "auto",
@@ -243,10 +244,10 @@ def _adaptive(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[s
 
 
 def _given(settings: Settings) -> dict[str, Any]:
-    """Without what is None, which is as good as not given, but for the stop criteria, which it switches off."""
+    """The settings without those that are None, except stop criteria, which None switches off."""
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None or name in LIMITS}
     if "dtype" in given:
-        with suppress(TypeError):  # what is no type at all is refused by name later on
+        with suppress(TypeError):  # `NoiseStream` reports an invalid dtype by name
             given["dtype"] = np.dtype(given["dtype"]).name
     return given
 
@@ -271,7 +272,7 @@ def _compose(
     chunked: bool | None = None,
     **limits: Any,
 ) -> Strategy:
-    """The strategy around a step rule."""
+    """The strategy with a step rule."""
     own = ("radius", "solver", "step") if method == "CoNES" else ()
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
@@ -319,7 +320,7 @@ def _initial_belief(
 ) -> Belief:
     if isinstance(x0, Belief):
         if sigma0 is not None or kind is not None:
-            raise InputError("sigma0, belief: expected neither when x0 is a belief, which has both")
+            raise InputError("sigma0, belief: expected neither when x0 is a belief, got one of them")
         return x0
     deviations = initial_deviations(mean.size, sigma0, box)
     family = found("belief", kind or "diagonal") if isinstance(kind, str | None) else kind

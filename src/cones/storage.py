@@ -1,7 +1,7 @@
-"""Objects as files: JSON for structure, `.npy` for arrays, in one zip (NumPy's `.npz`).
+"""Storage of objects in files: JSON for structure, `.npy` for arrays, in one zip (NumPy's `.npz`).
 
-A file holds data and nothing that can be executed. Loading makes objects of this library's own classes, and of those
-that the caller allows by name; any other name is refused. No module is imported.
+A file contains data and no code. Loading creates objects of this library's classes and of classes that the caller
+allows by name. Any other name is an error, and no module is imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Allowed = Mapping[str, Any]
 
 
 def write(path: str | PathLike[str], format_name: str, version: int, content: Mapping[str, Any]) -> None:
-    """Write objects by name as one file, complete or not at all."""
+    """Write named objects to one file, atomically."""
     arrays: Arrays = {}
     header = {
         "format": format_name,
@@ -43,36 +43,34 @@ def write(path: str | PathLike[str], format_name: str, version: int, content: Ma
 def read(
     path: str | PathLike[str], format_name: str, version: int, names: Iterable[str], allow: Iterable[Any] = ()
 ) -> dict[str, Any]:
-    """The objects that `write` has stored under `names`. `allow`: see `allowed_from`."""
+    """Read the objects that `write` stored under `names`. For `allow`, see `allowed_from`."""
     allowed = allowed_from(allow)
     if not Path(path).exists():
         raise CheckpointError(f"{path}: no such file")
     try:
         if not zipfile.is_zipfile(path):
-            raise ValueError("it is cut short, or not a zip file")
+            raise ValueError("truncated, or not a zip file")
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             header = json.loads(bytes(archive["header"]))
             if header["format"] != format_name:
                 raise ValueError(f"format {header['format']!r}")
             if header["version"] != version:
                 raise CheckpointError(
-                    f"{path}: written in version {header['version']} of the format; this release of cones reads "
-                    f"version {version}"
+                    f"{path}: expected version {version} of the format, which this release of cones reads, "
+                    f"got version {header['version']}"
                 )
             arrays = {name: archive[name] for name in archive.files if name != "header"}
         return {name: _unpack(header[name], arrays, allowed) for name in names}
     except CheckpointError:
         raise
-    except Exception as error:  # whatever is wrong with a file, it is one error
-        raise CheckpointError(
-            f"{path}: not a complete {format_name} ({type(error).__name__}: {error}); it was not used"
-        ) from error
+    except Exception as error:  # a damaged file can raise anything
+        raise CheckpointError(f"{path}: not a complete {format_name} ({type(error).__name__}: {error})") from error
 
 
 def allowed_from(allow: Iterable[Any]) -> Allowed:
-    """What a file may name besides this library's classes: classes and functions, or their names "module:Class".
+    """Classes and functions, or their names "module:Class", that a file may contain besides this library's.
 
-    Allowing a component allows the dataclasses of its module, which hold its state.
+    Allowing a component also allows the dataclasses of its module, because they hold its state.
     """
     allowed: dict[str, Any] = {}
     for thing in (allow,) if isinstance(allow, str) or callable(allow) else allow:
@@ -96,7 +94,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 
 def _pack(value: Any, arrays: Arrays) -> Any:
-    """The value as JSON, its arrays put aside."""
+    """The value as JSON; its arrays go to `arrays`."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.ndarray):
@@ -121,10 +119,10 @@ def _pack(value: Any, arrays: Arrays) -> Any:
     elif inspect.isfunction(value) and "<" not in value.__qualname__:
         return {"function": identifier(value)}
     else:
-        raise CheckpointError(f"a {kind.__name__} cannot be written to a checkpoint: {value!r:.80}")
+        raise CheckpointError(f"checkpoint: expected storable values, got a {kind.__name__}: {value!r:.80}")
     if "<" in kind.__qualname__:
         raise CheckpointError(
-            f"{kind.__qualname__} cannot be written to a checkpoint: define it at the top of a module"
+            f"{kind.__qualname__}: cannot be stored in a checkpoint; define it at the top level of a module"
         )
     return {"type": identifier(kind), "parts": {name: _pack(part, arrays) for name, part in parts.items()}}
 
@@ -144,7 +142,7 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]], allowed: All
     known: Any = allowed.get(name) or storable(name)
     if known is None:
         raise CheckpointError(
-            f"the checkpoint names {name}, which is not of this library; if you trust it, allow it by name: "
+            f"the checkpoint contains {name}, which is not part of this library; if you trust it, allow it by name: "
             f"cones.load(path, allow=[{name!r}]) or --allow {name}"
         )
     if "function" in value:
@@ -154,9 +152,9 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]], allowed: All
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Arrays by name as one file, complete or not at all."""
+    """Write named arrays to one file, atomically."""
     try:
         with atomic_write(path) as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
     except OSError as error:
-        raise CheckpointError(f"{path}: it could not be written ({error})") from error
+        raise CheckpointError(f"{path}: could not be written ({error})") from error

@@ -1,4 +1,4 @@
-"""Ask and tell: what all methods share, from checking what is told to the history and the result."""
+"""Ask and tell: what all methods share, from input checks to the history and the result."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from cones.types import Matrix, Vector
 
 __all__ = ["CHECKPOINT", "Strategy"]
 
-CHECKPOINT = "cones checkpoint", 5  # the format, and its version
-# Beyond these the squares of candidates are about to leave the range of floats: it has collapsed, or diverged.
+CHECKPOINT = "cones checkpoint", 5  # format name and version
+# Outside this range, squares of candidates soon underflow or overflow: the belief has collapsed or diverged.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
 
 
 class Strategy(Storable, ABC):
-    """An optimizer by ask and tell: `cones.CoNES(...)`, `NES`, `ES`, `CMA` and `SepCMA` each make one.
+    """An optimizer with ask and tell, created by `cones.CoNES(...)`, `NES`, `ES`, `CMA` or `SepCMA`.
 
     Attributes:
         method: the name of the method.
@@ -54,7 +54,7 @@ class Strategy(Storable, ABC):
         history: one row of numbers per iteration; see `cones.progress.COLUMNS`.
     """
 
-    # The arguments from which a checkpoint makes the strategy anew.
+    # The constructor arguments that a checkpoint stores.
     SAVED_FIELDS: ClassVar[tuple[str, ...]] = ("method", "state", "box", "criteria", "history")
 
     def __init__(
@@ -84,7 +84,7 @@ class Strategy(Storable, ABC):
         self._clock = time.perf_counter()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: what was asked is asked again, and no memory is shared."""
+        """For copies and pickles: drop the asked candidates, which `ask` reproduces, and share no arrays."""
         return {**self.__dict__, "_asked": None, "_pool": BufferPool(), "history": copy.deepcopy(self.history)}
 
     def stored(self) -> dict[str, Any]:
@@ -113,29 +113,29 @@ class Strategy(Storable, ABC):
 
     @abstractmethod
     def _move(self, losses: Vector) -> Outcome:
-        """What the losses of the last sample do to the belief; `_unmoved` if all of them are NaN."""
+        """The outcome of an iteration with these losses; `_unmoved` if all of them are NaN."""
 
     def _unmoved(self) -> Outcome:
         return Outcome(self.state.belief, self.state.components, {"step": 0.0, "kl": 0.0})
 
     def ask(self) -> Matrix | Population:
-        """Candidates to evaluate, shape (popsize, n), read-only. The same until they are told.
+        """Candidates to evaluate, shape (popsize, n), read-only. Repeated calls before `tell` return the same ones.
 
-        Where they would take too much memory they are a `Population`, which gives them in chunks.
+        If they would take too much memory, they are a `Population`, which yields them in chunks.
         """
         iteration = self.state.iteration
         if self._asked is None or self._asked[0] != iteration:
             candidates = self._sample()
             if isinstance(candidates, np.ndarray):
-                candidates.flags.writeable = False  # `tell` relies on them
+                candidates.flags.writeable = False  # `tell` relies on their values
             self._asked = (iteration, candidates)
         return self._asked[1]
 
     def tell(self, X: ArrayLike | Population, values: ArrayLike) -> None:
-        """Move the belief by the losses of the candidates of the last `ask`.
+        """Update the belief with the losses of the last `ask`.
 
         Args:
-            X: what `ask` returned.
+            X: the return value of `ask`.
             values: popsize losses in the order of the candidates. NaN ranks worst.
         """
         candidates, losses, state = self._told(X), self._losses(values), self.state
@@ -151,9 +151,9 @@ class Strategy(Storable, ABC):
                 fault = (COLLAPSED if spread <= SMALLEST_SPREAD else DIVERGED).name
                 outcome, spread = self._unmoved(), state.belief.spread()
             best = int(np.where(failed, math.inf, losses).argmin()) if failures else int(losses.argmin())
-            if failed[best]:  # all that came back are infinite
+            if failed[best]:  # all other losses are infinite
                 best = int((~failed).argmax())
-            improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # infinite, maybe
+            improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # inf counts
             best_x = self._candidate(candidates, best) if improved else state.best_x
         if not outcome.status.ok and self._no_step_is_found():
             fault = NO_STEP.name
@@ -191,7 +191,7 @@ class Strategy(Storable, ABC):
         self._after_tell(losses)
         if not outcome.status.ok and not state.failed_steps:
             warnings.warn(
-                f"iteration {state.iteration}: {outcome.status.value} (said once; result.failed_steps counts them)",
+                f"iteration {state.iteration}: {outcome.status.value} (shown once; result.failed_steps counts all)",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -202,7 +202,7 @@ class Strategy(Storable, ABC):
         return self.state.best_x is None or int((before >= failures).sum()) == ALL_FAILED_IN_A_ROW - 1
 
     def _no_step_is_found(self) -> bool:
-        """True if the solver has failed in the last ten iterations, this one included."""
+        """True if the solver has failed in each of the last ten iterations, including this one."""
         before = self.history.last("step_status", NO_STEP_IN_A_ROW - 1)
         return int((before == StepStatus.FAILED.code).sum()) == NO_STEP_IN_A_ROW - 1
 
@@ -211,17 +211,17 @@ class Strategy(Storable, ABC):
         return candidates[index] if isinstance(candidates, Population) else candidates[index].copy()
 
     def _after_tell(self, losses: Vector) -> None:
-        """After an iteration: a method may restart."""
+        """Hook after an iteration; a method may restart here."""
 
     def stop(self) -> StopReason | None:
-        """Why the run should stop, or None to go on."""
+        """Why the run should stop, or None to continue."""
         if self.state.fault:
             return FAULTS[self.state.fault]
         return first_met(self.criteria, self.state, self.history)
 
     @property
     def result(self) -> OptimizeResult:
-        """The best so far, as `scipy.optimize` reports it."""
+        """The result so far, as a `scipy.optimize.OptimizeResult`."""
         return self.result_with(self.stop() or RUNNING)
 
     def result_with(self, reason: StopReason) -> OptimizeResult:
@@ -247,7 +247,7 @@ class Strategy(Storable, ABC):
         return f" The solver found no step in {failed} of {self.state.iteration} iterations." if failed else ""
 
     def intermediate_result(self) -> OptimizeResult:
-        """The best so far and the history's last row, in constant time."""
+        """The best candidate and the last row of the history, in constant time."""
         state = self.state
         return OptimizeResult(
             x=self._best_x(),
@@ -259,7 +259,7 @@ class Strategy(Storable, ABC):
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint that `cones.load` turns into a strategy that goes on bit for bit."""
+        """Write a checkpoint. `cones.load` returns a strategy that continues bit for bit."""
         storage.write(path, *CHECKPOINT, {"strategy": self, "run": {}})
 
     def _best_x(self) -> Vector:
@@ -274,11 +274,11 @@ class Strategy(Storable, ABC):
 
     def _told(self, X: ArrayLike | Population) -> Matrix | Population:
         if self._asked is None:
-            raise StateError("tell: expected candidates from ask(), but ask() was not called since the last tell()")
+            raise StateError("tell: expected a call of ask() since the last tell(), got none")
         _, candidates = self._asked
         if X is not candidates:
             if isinstance(X, Population) or isinstance(candidates, Population):
-                raise InputError("X: expected what the last ask() returned, got something else")
+                raise InputError(f"X: expected the return value of the last ask(), got another {type(X).__name__}")
             told = check_array("X", X)
             check_shape("X", told, candidates.shape)
             if not np.array_equal(told, candidates):
@@ -286,7 +286,7 @@ class Strategy(Storable, ABC):
         return candidates
 
     def _losses(self, values: Any) -> Vector:
-        losses = check_array("values", values).copy()  # the caller may use the array again
+        losses = check_array("values", values).copy()  # the caller may reuse the array
         if losses.ndim != 1 or losses.size != self.popsize:
             raise InputError(f"values: expected {self.popsize} losses, one per candidate, got shape {losses.shape}")
         return losses
@@ -298,7 +298,7 @@ class Strategy(Storable, ABC):
 
 
 def _mean_and_deviation(losses: Vector) -> tuple[float, float]:
-    """Of the finite losses."""
+    """Mean and standard deviation of the finite losses; NaN if there are none."""
     total = float(np.add.reduce(losses))
     if not math.isfinite(total):
         losses = losses[np.isfinite(losses)]

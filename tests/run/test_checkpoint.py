@@ -325,7 +325,7 @@ class TestRefusals:
                 type="subprocess:Popen"
             ),
         )
-        with pytest.raises(CheckpointError, match="names subprocess:Popen, which is not of this library"):
+        with pytest.raises(CheckpointError, match="contains subprocess:Popen, which is not part of this library"):
             cones.load(good)
 
     @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ class TestRefusals:
 
     def test_newer_versions_are_named(self, good: Path) -> None:
         self.edit(good, lambda header: header.update(version=99))
-        with pytest.raises(CheckpointError, match=f"written in version 99 .* reads version {CHECKPOINT[1]}"):
+        with pytest.raises(CheckpointError, match=f"expected version {CHECKPOINT[1]} .* got version 99"):
             cones.load(good)
 
     def test_unknown_parts_cannot_be_saved(self, tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ class TestRefusals:
 
         es = cones.ES([0.0], optimizer=Own())
         with pytest.raises(
-            CheckpointError, match=r"Own cannot be written to a checkpoint: define it at the top of a module"
+            CheckpointError, match=r"Own: cannot be stored in a checkpoint; define it at the top level of a module"
         ):
             es.save(tmp_path / "run.ckpt")
         assert list(tmp_path.iterdir()) == []

@@ -245,7 +245,7 @@ class TestSciPy:
             scipy.optimize.minimize(
                 sphere, [1.0], method=cones.scipy_method, constraints=[{"type": "eq", "fun": lambda x: x[0]}]
             )
-        with pytest.warns(RuntimeWarning, match="cones needs no derivatives"):
+        with pytest.warns(RuntimeWarning, match="cones uses no derivatives"):
             scipy.optimize.minimize(
                 sphere, [1.0], method=cones.scipy_method, jac=lambda x: 2 * x, options={"maxiter": 1, "rng": 0}
             )
