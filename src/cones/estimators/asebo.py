@@ -62,7 +62,7 @@ class Asebo(Estimator):
     name = "asebo"
 
     warm_up: int = setting(10, "Iterations of isotropic noise before the first subspace.")
-    archive: int = setting(50, "Number of past gradients that span the subspace.")
+    archive: int = setting(50, "Number of past gradients that determine the subspace.")
     share: float = setting(0.95, "Share of the gradients' variance that the subspace explains.")
 
     def __post_init__(self) -> None:
