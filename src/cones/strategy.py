@@ -191,7 +191,7 @@ class Strategy(Storable, ABC):
         self._after_tell(losses)
         if not outcome.status.ok and not state.failed_steps:
             warnings.warn(
-                f"iteration {state.iteration}: {outcome.status.value} (shown once; result.failed_steps counts all)",
+                f"iteration {state.iteration}: {outcome.status.value} (shown once; result.failed_steps counts them)",
                 RuntimeWarning,
                 stacklevel=2,
             )
