@@ -98,7 +98,7 @@ class TestEstimator:
             np.testing.assert_allclose(sample.candidates(), sample.belief.candidates(z), atol=1e-13)
 
     def test_the_subspace_and_alpha_are_those_of_the_rule(self) -> None:
-        """U has the leading eigenvectors of the sum of the last gradients' outer products; alpha = |g_perp| / |g_par|."""
+        """U: leading eigenvectors of the sum of the gradients' outer products; alpha = |g_perp| / |g_par|."""
         asebo = Asebo(warm_up=3, archive=5, share=0.7)
         gradients, alphas = [], []
         for estimate, state, _ in iterations(asebo, 12):
