@@ -26,7 +26,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "plain": [{}],
         "natural": [{}],
         "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
-        "balls": [{}],
+        "balls": [{}, {"mean": "path_length", "shape": "path_length"}],
     },
     "divergence": {"kl": [{}]},
     "solver": {"dual": [{}], "cvxpy": [{}], "clarabel": [{}], "scs": [{}], "mosek": [{}]},
