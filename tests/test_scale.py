@@ -94,7 +94,7 @@ def test_a_population_is_its_candidates() -> None:
     with pytest.raises(InputError, match=r"X: expected the return value of the last ask\(\)"):
         whole.tell(population, losses)
     es.tell(population, losses)
-    with pytest.raises(StateError, match=r"ask\(\) was not called"):
+    with pytest.raises(StateError, match=r"expected a call of ask"):
         es.tell(population, losses)
 
 

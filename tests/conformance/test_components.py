@@ -124,5 +124,5 @@ def test_a_component_of_another_kind_is_refused() -> None:
 
 
 def test_a_required_setting_that_is_missing_is_named() -> None:
-    with pytest.raises(InputError, match=r"step: Convex cannot be made: .*radius"):
+    with pytest.raises(InputError, match=r"step: cannot create Convex: .*radius"):
         component_from("step", "convex")

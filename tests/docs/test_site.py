@@ -8,12 +8,13 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
 from blocks import ROOT, pages
 
 import cones
+from cones.component import settings_of
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[^)]*)?\)")
@@ -125,13 +126,18 @@ def test_docstrings_keep_their_equations(extension) -> None:
     assert lines[-1] == "    x: |y|"  # sections are napoleon's
 
 
-def test_keys_of_settings_become_arguments(extension) -> None:
-    class Known(TypedDict):
-        a: int
+class Keywords(TypedDict):
+    a: Annotated[int, "A number."]
 
-    lines = ["Summary.", "", "a: a number."]
-    extension("docstrings").literal_blocks(None, "class", "Known", Known, None, lines)
-    assert lines == ["Summary.", "", "Args:", "    a: a number."]
+
+def test_declared_settings_become_arguments(extension) -> None:
+    for kind, declared in (
+        (Keywords, ["    a: A number."]),
+        (cones.radius.Fixed, [f"    value: {settings_of(cones.radius.Fixed)['value']}"]),
+    ):
+        lines = ["Summary.", "", "Example:", "    >>> 1"]
+        extension("docstrings").literal_blocks(None, "class", "Known", kind, None, lines)
+        assert [line for line in lines if line] == ["Summary.", "Args:", *declared, "Example:", "    >>> 1"]
 
 
 def test_a_formula_that_cannot_be_drawn_is_a_warning(extension, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,9 +99,9 @@ def test_no_constraints_are_none() -> None:
 
 def test_derivatives_are_not_used_and_said_to_be() -> None:
     plain = minimize(rosen, [0.0, 0.0])
-    with pytest.warns(RuntimeWarning, match="cones needs no derivatives"):
+    with pytest.warns(RuntimeWarning, match="jac, hess and hessp are ignored"):
         given = minimize(rosen, [0.0, 0.0], jac=rosen_der)
-    with pytest.warns(RuntimeWarning, match="cones needs no derivatives"):
+    with pytest.warns(RuntimeWarning, match="jac, hess and hessp are ignored"):
         joined = minimize(lambda x: (rosen(x), rosen_der(x)), [0.0, 0.0], jac=True)
     assert plain.fun == given.fun == joined.fun
     assert minimize(rosen, [0.0, 0.0], jac="2-point").fun == plain.fun  # says how, asks for nothing
