@@ -10,7 +10,7 @@ import numpy as np
 
 from cones.beliefs import Belief
 from cones.checks import check_integer, check_kind
-from cones.estimators import PastPopulation, Sample
+from cones.estimators import Sample
 from cones.iteration import Algorithm, AlgorithmState
 from cones.kernels.buffers import aligned
 from cones.progress import Outcome
@@ -30,7 +30,7 @@ class EvolutionStrategy(Strategy):
     """A method composed of components; created by `cones.ES`, `cones.NES` and `cones.CoNES`."""
 
     SAVED_FIELDS: ClassVar[tuple[str, ...]] = (
-        *Strategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts", "past"
+        *Strategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts"
     )  # fmt: skip
 
     def __init__(
@@ -40,7 +40,6 @@ class EvolutionStrategy(Strategy):
         algorithm: Algorithm,
         chunked: bool | None = None,
         restarts: int = 0,
-        past: tuple[PastPopulation, ...] = (),
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -51,7 +50,6 @@ class EvolutionStrategy(Strategy):
         self.algorithm = algorithm
         self.chunked = chunked
         self.restarts = check_integer("restarts", restarts, 0)
-        self.past = past
         self._asked_noise: NoiseBlock | None = None
         self._buffer: Matrix | None = None
 
@@ -79,8 +77,9 @@ class EvolutionStrategy(Strategy):
         if noise is None or (np.isnan(losses[0]) and np.isnan(losses).all()):
             return self._unmoved()
         utilities = self.algorithm.shaping(losses)
-        sample = Sample(noise.population, noise, losses, utilities, self.past)
-        return self.algorithm.update(self.state.components or AlgorithmState(), sample, self._info())
+        components = self.state.components or AlgorithmState()
+        sample = Sample(noise.population, noise, losses, utilities, components.past)
+        return self.algorithm.update(components, sample, self._info())
 
     def _info(self) -> IterationInfo:
         """Evaluations of this descent so far, and its budget if there is one and no restart may follow."""
@@ -95,15 +94,7 @@ class EvolutionStrategy(Strategy):
                 budget = min(budget, state.evaluations + (criterion.limit - state.iteration) * state.popsize)
         return IterationInfo(spent, budget - state.began_evaluations)
 
-    def _after_tell(self, losses: Vector) -> None:
-        remembers = self.algorithm.estimator.remembers
-        if remembers and self._asked_noise is not None:
-            population = self._asked_noise.population
-            told = PastPopulation(np.array(population.block(0, len(population))), losses)
-            self.past = (told, *self.past)[:remembers]
-        self._restart_if_due()
-
-    def _restart_if_due(self) -> None:
+    def _after_tell(self) -> None:
         """Restart with twice the popsize if the descent has ended and restarts and budget are left."""
         state = self.state
         if self.start is None or state.restarts >= self.restarts or state.best_x is None:
@@ -122,4 +113,4 @@ class EvolutionStrategy(Strategy):
             began_evaluations=state.evaluations,
         )
         if first_met(self.criteria, anew, self.history) is None:
-            self.state, self.past = anew, ()
+            self.state = anew

@@ -16,7 +16,7 @@ from typing import Any
 from cones.beliefs import Belief
 from cones.checks import check_kind
 from cones.component import Storable
-from cones.estimators import Estimator, Sample, Shaping
+from cones.estimators import Estimator, PastPopulation, Sample, Shaping
 from cones.kernels.spans import inner
 from cones.optimizers import Optimizer
 from cones.progress import Outcome
@@ -34,6 +34,7 @@ class AlgorithmState(Storable):
     estimator: Any = None
     step: Any = None
     optimizer: Any = None
+    past: tuple[PastPopulation, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Algorithm(Storable):
 
     def update(self, state: AlgorithmState, sample: Sample, info: IterationInfo) -> Outcome:
         """Lines 5 to 7: from evaluated candidates to the next belief."""
-        belief = sample.belief
+        belief, past = sample.belief, sample.followed(self.estimator.remembers)
         design = self.design.update(state.design, sample.plan, sample.utilities)
         # 5
         estimate, estimator = self.estimator.estimate(state.estimator, sample)
@@ -69,10 +70,10 @@ class Algorithm(Storable):
         columns = {"multiplier": step.multiplier, "gap": step.gap, **step.columns, **estimate.diagnostics}
         del estimate  # its arrays are large
         if not step.status.ok:
-            return Outcome(belief, AlgorithmState(design, estimator, rule, state.optimizer), columns, step.status)
+            return Outcome(belief, AlgorithmState(design, estimator, rule, state.optimizer, past), columns, step.status)
         # 7
         optimizer = self.optimizer.start(step) if state.optimizer is None else state.optimizer
         step, optimizer = self.optimizer.update(optimizer, step)
         belief, kl = belief.move(step)
         columns |= {"step": math.sqrt(inner(step.shift, step.shift)), "kl": kl}
-        return Outcome(belief, AlgorithmState(design, estimator, rule, optimizer), columns, step.status)
+        return Outcome(belief, AlgorithmState(design, estimator, rule, optimizer, past), columns, step.status)

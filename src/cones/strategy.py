@@ -188,7 +188,7 @@ class Strategy(Storable, ABC):
         self.history.append(row)
         self.state = new
         self._asked = None
-        self._after_tell(losses)
+        self._after_tell()
         if not outcome.status.ok and not state.failed_steps:
             warnings.warn(
                 f"iteration {state.iteration}: {outcome.status.value} (shown once; result.failed_steps counts them)",
@@ -210,7 +210,7 @@ class Strategy(Storable, ABC):
     def _candidate(candidates: Matrix | Population, index: int) -> Vector:
         return candidates[index] if isinstance(candidates, Population) else candidates[index].copy()
 
-    def _after_tell(self, losses: Vector) -> None:
+    def _after_tell(self) -> None:
         """Hook after an iteration; a method may restart here."""
 
     def stop(self) -> StopReason | None:

@@ -217,7 +217,7 @@ class TestStates:
             es.tell(X, [own.bowl(x) for x in X])
             assert es.history.latest("past") == min(iteration, 2)
             assert es.history.latest("past_sum") == pytest.approx(sum(sums[max(iteration - 2, 0) : iteration]))
-        assert len(es.past) == 2
+        assert len(es.state.components.past) == 2
 
     def test_a_restart_forgets_past_populations(self) -> None:
         es = cones.CoNES(np.zeros(3), estimator=own.Reusing(), rng=3, restarts=1, ftol=1e-2, maxiter=500)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from cones.beliefs import Belief
 from cones.component import Component, Storable
 from cones.sampling import NoiseBlock, Plan, Population
@@ -84,6 +86,10 @@ class Sample(NamedTuple):
     def candidates(self) -> Matrix:
         """The evaluated candidates, shape (popsize, n)."""
         return self.population.block(0, len(self.population))
+
+    def followed(self, count: int) -> tuple[PastPopulation, ...]:
+        """The latest `count` populations, this one first."""
+        return (PastPopulation(np.array(self.candidates()), self.losses), *self.past)[:count] if count else ()
 
 
 class Estimator(Component, ABC):
