@@ -53,7 +53,7 @@ def test_noise_level_and_samples_are_those_of_the_docstring() -> None:
     for kind, freedom in (("diagonal", 7), ("full", 28)):
         estimate, state = ScoreFunction().estimate(None, sample_of(random_belief(kind, 7, 0), Plan(6), u))
         square = np.mean(u**2)
-        expected = NoiseLevel(*np.sqrt([square * 7 / 6, square * 7 / 12, square * freedom / 12]))
+        expected = NoiseLevel(*np.sqrt([square * 7 / 6, square * 7 / 12, square * (freedom - 1) / 12]))
         for part in ("mean", "scale", "shape"):
             assert getattr(estimate.noise, part) == pytest.approx(getattr(expected, part))
         assert estimate.effective_samples == 6

@@ -6,8 +6,8 @@ For x = mu + L z with z ~ N(0, I) and utilities u, in the frame of the belief:
     B = 1/N sum_i u_i (z_i z_i^T - I) / 2  estimates L^T (dl/dSigma) L
 
 (Wierstra et al., Natural Evolution Strategies, JMLR 2014.) A diagonal belief keeps the diagonal of B. If u is
-independent of z, the mean squares of |a|, tr B and |B - (tr B / n) I| are u^2 n / N, u^2 n / (2 N) and u^2 (k - 1) / (2 N),
-where u^2 is the mean square of the utilities and k the degrees of freedom of B.
+independent of z, the mean squares of |a|, tr B and |B - (tr B / n) I| are u^2 n / N, u^2 n / (2 N) and
+u^2 (k - 1) / (2 N), where u^2 is the mean square of the utilities and k the degrees of freedom of B.
 """
 
 from __future__ import annotations
