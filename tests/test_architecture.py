@@ -23,6 +23,7 @@ ORDER: list[tuple[str, ...]] = [
     ("solvers", "estimators", "radius", "progress"),
     ("steps",),
     ("optimizers",),
+    ("handover",),
     ("iteration",),
     ("strategy",),
     ("evolution", "baselines"),

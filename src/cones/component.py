@@ -27,6 +27,7 @@ from cones.errors import InputError
 __all__ = [
     "Component",
     "Storable",
+    "check_declared",
     "component_from",
     "components",
     "found",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 _COMPONENTS: dict[str, dict[str, type[Component]]] = {}
+WORDS = {"True": True, "False": False, "None": None}
 _INTERFACES: dict[str, type] = {}
 _STORABLE: dict[str, type] = {}
 
@@ -103,6 +105,12 @@ def settings_of(component: type) -> dict[str, str]:
     }
 
 
+def check_declared(component: type) -> None:
+    """Refuse a class that has settings and is no dataclass."""
+    if any(isinstance(value, dataclasses.Field) for value in vars(component).values()):
+        raise InputError(f"{component.__name__}: expected a dataclass, got a class without @dataclass(frozen=True)")
+
+
 def component_from(kind: str, value: Any) -> Any:
     """The component that a user's value stands for; see the top of this module."""
     interface = _INTERFACES[kind]
@@ -122,6 +130,7 @@ def component_from(kind: str, value: Any) -> Any:
             f"{kind}: expected one of {names}, 'module:Class' or an object of class {interface.__name__}, "
             f"got {value!r:.80}{hint}"
         )
+    check_declared(made)
     known = settings_of(made) if dataclasses.is_dataclass(made) else {}
     for name in settings:
         if name not in known:
@@ -169,6 +178,8 @@ def _assignment(kind: str, text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
         raise InputError(f"{kind}: expected setting=value after the name, got {text!r}")
+    if value in WORDS:
+        return name.strip(), WORDS[value]
     try:
         return name.strip(), json.loads(value)
     except ValueError:

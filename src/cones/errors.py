@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CheckpointError", "ConesError", "InputError", "MissingExtraError", "StateError"]
+__all__ = ["CheckpointError", "ConesError", "InputError", "MissingExtraError", "NotStorableError", "StateError"]
 
 
 class ConesError(Exception):
@@ -19,6 +19,10 @@ class StateError(ConesError, RuntimeError):
 
 class CheckpointError(ConesError, OSError):
     """A checkpoint that cannot be written, or a file that is not a usable checkpoint."""
+
+
+class NotStorableError(CheckpointError):
+    """A component's settings or state that a checkpoint cannot hold."""
 
 
 class MissingExtraError(ConesError, ImportError):

@@ -13,10 +13,11 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
-from cones.beliefs import Belief
+from cones.beliefs import Belief, Step
 from cones.checks import check_kind
-from cones.component import Storable
-from cones.estimators import Estimator, PastPopulation, Sample, Shaping
+from cones.component import Storable, check_declared
+from cones.estimators import Estimate, Estimator, PastPopulation, Sample, Shaping
+from cones.handover import check_columns, check_step, checked_pair
 from cones.kernels.spans import inner
 from cones.optimizers import Optimizer
 from cones.progress import Outcome
@@ -51,6 +52,7 @@ class Algorithm(Storable):
         kinds = (Design, Shaping, Estimator, StepRule, Optimizer)
         for field, kind in zip(fields(self), kinds, strict=True):
             check_kind(field.name, getattr(self, field.name), kind)
+            check_declared(type(getattr(self, field.name)))
 
     def draw(
         self, state: AlgorithmState, belief: Belief, noise: NoiseStream, popsize: int, iteration: int, age: int
@@ -64,9 +66,11 @@ class Algorithm(Storable):
         belief, past = sample.belief, sample.followed(self.estimator.remembers)
         design = self.design.update(state.design, sample.plan, sample.utilities)
         # 5
-        estimate, estimator = self.estimator.estimate(state.estimator, sample)
+        estimate, estimator = checked_pair(self.estimator.estimate(state.estimator, sample), Estimate, self.estimator)
         # 6
-        step, rule = self.step.propose(state.step, belief, estimate, info)
+        step, rule = checked_pair(self.step.propose(state.step, belief, estimate, info), Step, self.step)
+        check_step(belief, step, self.step)
+        check_columns((*step.columns, *estimate.diagnostics))
         columns = {"multiplier": step.multiplier, "gap": step.gap, **step.columns, **estimate.diagnostics}
         del estimate  # its arrays are large
         if not step.status.ok:

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from cones.component import Storable, identifier, imported, storable
-from cones.errors import CheckpointError, InputError
+from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.files import atomic_write
 
-__all__ = ["Allowed", "allowed_from", "read", "write", "write_arrays"]
+__all__ = ["Allowed", "allowed_from", "check_storable", "read", "write", "write_arrays"]
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 Allowed = Mapping[str, Any]
@@ -38,6 +38,11 @@ def write(path: str | PathLike[str], format_name: str, version: int, content: Ma
     }
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     write_arrays(Path(path), arrays)
+
+
+def check_storable(value: Any) -> None:
+    """Raise a `NotStorableError` if a file cannot hold the value."""
+    _pack(value, {})
 
 
 def read(
@@ -97,12 +102,10 @@ def _pack(value: Any, arrays: Arrays) -> Any:
     """The value as JSON; its arrays go to `arrays`."""
     if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
         name = f"array{len(arrays)}"
-        arrays[name] = value
-        return {"array": name}
-    if isinstance(value, np.generic):
-        return _pack(value.item(), arrays)
+        arrays[name] = np.asarray(value)
+        return {"array" if isinstance(value, np.ndarray) else "scalar": name}
     kind = type(value)
     if isinstance(value, Storable):
         parts = value.stored()
@@ -114,17 +117,33 @@ def _pack(value: Any, arrays: Arrays) -> Any:
         return {"tuple": [_pack(item, arrays) for item in value]}
     elif kind is list:
         return [_pack(item, arrays) for item in value]
-    elif isinstance(value, Mapping):
-        return {"dict": {str(key): _pack(item, arrays) for key, item in value.items()}}
+    elif isinstance(value, Mapping) and all(type(key) is str for key in value):
+        return {"dict": {key: _pack(item, arrays) for key, item in value.items()}}
     elif inspect.isfunction(value) and "<" not in value.__qualname__:
         return {"function": identifier(value)}
     else:
-        raise CheckpointError(f"checkpoint: expected storable values, got a {kind.__name__}: {value!r:.80}")
+        raise NotStorableError(
+            f"checkpoint: expected dataclasses, arrays, numbers, strings, tuples, lists or dicts with text as keys, "
+            f"got a {kind.__name__}: {value!r:.80}"
+        )
+    if beyond := _beyond_fields(value):
+        raise NotStorableError(
+            f"checkpoint: expected {kind.__name__} to be made from its fields alone, got {', '.join(sorted(beyond))}"
+        )
     if "<" in kind.__qualname__:
         raise CheckpointError(
             f"{kind.__qualname__}: cannot be stored in a checkpoint; define it at the top level of a module"
         )
     return {"type": identifier(kind), "parts": {name: _pack(part, arrays) for name, part in parts.items()}}
+
+
+def _beyond_fields(value: Any) -> set[str]:
+    """What a dataclass holds besides the fields that it is made from: a file would lose it."""
+    if not dataclasses.is_dataclass(value):
+        return set()
+    fields = dataclasses.fields(value)
+    extra = {name for name in getattr(value, "__dict__", ()) if not hasattr(type(value), name)}
+    return {field.name for field in fields if not field.init} | (extra - {field.name for field in fields})
 
 
 def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]], allowed: Allowed) -> Any:
@@ -134,6 +153,8 @@ def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]], allowed: All
         return value
     if "array" in value:
         return arrays[value["array"]]
+    if "scalar" in value:
+        return arrays[value["scalar"]][()]
     if "tuple" in value:
         return tuple(_unpack(item, arrays, allowed) for item in value["tuple"])
     if "dict" in value:

@@ -289,6 +289,7 @@ class Strategy(Storable, ABC):
         losses = check_array("values", values).copy()  # the caller may reuse the array
         if losses.ndim != 1 or losses.size != self.popsize:
             raise InputError(f"values: expected {self.popsize} losses, one per candidate, got shape {losses.shape}")
+        losses.flags.writeable = False  # components see them
         return losses
 
     def _lap(self) -> float:

@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(
     r"^(?P<before><!-- [^\n]*-->\n)?(?P<fence>`{3,}|:{3,})(?P<language>[^\n`]*)\n(?P<code>.*?)^(?P=fence)$"
-    r"(?P<after>(?:\n<!-- check: [^\n]*-->)*)",
+    r"(?P<after>(?:\n+<!-- check: [^\n]*-->)*)",
     re.MULTILINE | re.DOTALL,
 )
 RUN = ("python", "bash", "toml", "json")

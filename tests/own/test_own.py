@@ -242,7 +242,7 @@ class TestWhatCannotBeStored:
         es = cones.CoNES(np.zeros(4), shaping=lambda losses: np.argsort(np.argsort(losses)) - 2.0, rng=0)
         X = es.ask()
         es.tell(X, [own.bowl(x) for x in X])
-        with pytest.raises(CheckpointError, match="checkpoint: expected storable values"):
+        with pytest.raises(CheckpointError, match="checkpoint: expected dataclasses, arrays"):
             es.save(tmp_path / "run.ckpt")
         assert not (tmp_path / "run.ckpt").exists()
 

@@ -172,7 +172,8 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
         trained = execute_training(run, folder, placement, follow, another_budget, allowed_by(options))
     _say(trained, folder)
     if trained.stop == "interrupted":
-        print(f"cones: interrupted; `cones resume {folder}` goes on from here", file=sys.stderr)
+        allow = "".join(f" --allow {name}" for name in allowed_by(options))
+        print(f"cones: interrupted; `cones resume {folder}{allow}` goes on from here", file=sys.stderr)
         return 130
     if trained.stop in ("all_nan", "diverged"):
         why = f"every episode failed, the first: {trained.problem}" if trained.problem else "the weights diverged"

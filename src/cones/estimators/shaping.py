@@ -159,7 +159,7 @@ def shaping_from(value: Any) -> Shaping:
         value = imported(value, "shaping")
     if callable(value):
         return Shaping(value)
-    if value not in SHAPINGS:
+    if not isinstance(value, str) or value not in SHAPINGS:
         names = ", ".join(map(repr, SHAPINGS))
         raise InputError(
             f"shaping: expected one of {names}, 'module:function' or a function, got {value!r}"

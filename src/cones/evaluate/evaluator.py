@@ -127,7 +127,8 @@ class Evaluator(ABC):
     partial: Vector | None = None
     failures: dict[int, str]
 
-    def __init__(self) -> None:
+    def __init__(self, objective: Objective | None = None) -> None:
+        self.objective = objective
         self.failures = {}
 
     @abstractmethod

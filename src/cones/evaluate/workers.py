@@ -62,7 +62,7 @@ def evaluator_from(
         return workers
     call: Any = _evaluator_class(workers) if isinstance(workers, str) else workers
     if isinstance(call, type) and issubclass(call, Evaluator):
-        return call(objective)  # type: ignore[call-arg]
+        return call(objective)
     return MapEvaluator(objective, call)
 
 

@@ -1,6 +1,6 @@
 """The progress of a run: its state, its history and its stop criteria."""
 
-from cones.progress.history import COLUMNS, History
+from cones.progress.history import COLUMNS, RESERVED, History
 from cones.progress.state import Outcome, State
 
-__all__ = ["COLUMNS", "History", "Outcome", "State"]
+__all__ = ["COLUMNS", "RESERVED", "History", "Outcome", "State"]

@@ -33,7 +33,11 @@ COLUMNS = (
     "seconds",  # duration of the run so far
 )
 
-RADII = ("mean_radius", "scale_radius", "shape_radius", "path_length")
+
+# Names that columns of components cannot have: the strategy's own, and those of results.
+RESERVED = frozenset(
+    {*COLUMNS[:7], "step_status", "failures", "seconds", "x", "fun", "nit", "nfev", "belief", "multiplier", "gap"}
+)
 
 
 class History(Storable):
@@ -82,11 +86,12 @@ class History(Storable):
     def append(self, row: Mapping[str, float]) -> None:
         """Add a row. Missing columns become NaN; a new column is NaN in all earlier rows."""
         columns = self._columns
-        for name in row:
+        numbers = {name: float(value) for name, value in row.items()}  # all of them, before any column grows
+        for name in numbers:
             if name not in columns:
                 columns[name] = [math.nan] * self._length
         for name, values in columns.items():
-            values.append(float(row.get(name, math.nan)))
+            values.append(numbers.get(name, math.nan))
         self._length += 1
 
     def trim(self, length: int) -> None:

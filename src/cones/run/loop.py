@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from cones.errors import CheckpointError, InputError
+from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.evaluate import Evaluator
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
 from cones.run import checkpoint as checkpoints
 from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
+from cones.storage import check_storable
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -119,6 +120,8 @@ class _Saver(Observer):
             due = time.monotonic() - self._time >= CHECKPOINT_SECONDS
         else:
             due = self._strategy.state.iteration % self._every == 0
+        if self._strategy.state.iteration == 1:
+            check_storable(self._strategy)  # now that all components have a state, and not at the end of the run
         if due:
             self.ended()
 
@@ -127,6 +130,9 @@ class _Saver(Observer):
             return
         try:
             self._write()
+        except NotStorableError:
+            self._iteration = self._strategy.state.iteration
+            raise
         except CheckpointError as error:
             warnings.warn(f"{error}; the previous checkpoint is kept", RuntimeWarning, stacklevel=2)
 

@@ -175,7 +175,8 @@ def resume(
         callback, workers, timeout, retries, disp: as for `minimize`.
         allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
             imported or executed.
-        **limits: stop criteria to change, such as a larger `maxfev`; None switches one off.
+        **limits: stop criteria to change, such as a larger `maxfev`; None switches one off. Adaptive radii plan for
+            the budget: with another one, the run differs from one that had it from its start.
 
     Example:
         >>> import cones, pathlib, tempfile

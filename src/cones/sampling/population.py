@@ -99,8 +99,20 @@ class Population:
     def noise_rows(self, start: int = 0, stop: int | None = None) -> Matrix:
         """Rows `start` to `stop` of the noise behind the candidates."""
         stop = self.plan.rows if stop is None else stop
-        noise = self.noise.draw(self.iteration, self.belief.dim, start, stop)
-        return noise if self.plan.transform is None else self.plan.transform(noise)
+        if self.plan.transform is None:
+            return self.noise.draw(self.iteration, self.belief.dim, start, stop)
+        first, last = self._aligned(start, stop)
+        noise = self.noise.draw(self.iteration, self.belief.dim, first, last)
+        blocks = [self.plan.transform(noise[k : k + PRODUCT_ROWS]) for k in range(0, last - first, PRODUCT_ROWS)]
+        return np.concatenate(blocks)[start - first : stop - first]
+
+    def _aligned(self, start: int, stop: int) -> tuple[int, int]:
+        """The blocks of rows that hold rows `start` to `stop`.
+
+        The last bits of a product of matrices depend on how many rows it has: whatever rows are asked for, they are
+        multiplied in the same blocks.
+        """
+        return start - start % PRODUCT_ROWS, min(-(-stop // PRODUCT_ROWS) * PRODUCT_ROWS, self.plan.rows)
 
     @property
     def _by_spans(self) -> bool:
@@ -119,10 +131,8 @@ class Population:
 
             self.noise.for_spans(self.iteration, dim, start, stop, use, kept)
             return candidates
-        # The last bits of a matrix product depend on its number of rows, so rows are always multiplied in the same
-        # blocks.
-        size = 1 if self.belief.separable else PRODUCT_ROWS
-        first, last = start - start % size, min(-(-stop // size) * size, self.plan.rows)
+        size = count if self.belief.separable else PRODUCT_ROWS
+        first, last = (start, stop) if self.belief.separable else self._aligned(start, stop)
         noise = self.noise_rows(first, last)
         if ((first, last) == (start, stop) and count <= size) or self.belief.separable:
             self.belief.draw(noise, candidates)

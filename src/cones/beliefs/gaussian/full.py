@@ -116,10 +116,8 @@ class FullGaussian(Gaussian):
             values, vectors = np.linalg.eigh((noise.T * weights) @ noise)
             return SpectralMatrix(values, vectors)
         # Z^T diag(w) Z = Q (R diag(w) R^T) Q^T with Z^T = Q R, so the eigenproblem is that of a small matrix.
-        if 4 * len(noise) <= self.dim:
-            # Few rows of noise are nearly orthogonal (condition number below 9 with overwhelming probability), so
-            # Cholesky QR, from Z Z^T, is as accurate as Householder QR, and faster.
-            triangle = np.linalg.cholesky(noise @ noise.T).T
+        triangle = _cholesky_of(noise @ noise.T) if 4 * len(noise) <= self.dim else None
+        if triangle is not None:
             values, vectors = np.linalg.eigh((triangle * weights) @ triangle.T)
             return SpectralMatrix(values, noise.T @ np.linalg.solve(triangle, vectors))
         basis, triangle = np.linalg.qr(noise.T)
@@ -195,6 +193,20 @@ class FullGaussian(Gaussian):
     def _checked(self, gradient: Gradient) -> tuple[Vector, Matrix]:
         mean = check_vector("gradient.mean", gradient.mean, self.dim)
         return mean, check_matrix("gradient.covariance", gradient.covariance, self.dim)
+
+
+def _cholesky_of(gram: Matrix) -> Matrix | None:
+    """R with Z^T = Q R, from Z Z^T; None if the rows of Z are far from orthogonal.
+
+    Few rows of isotropic noise are nearly orthogonal (condition number below 9 with overwhelming probability), so
+    Cholesky QR is as accurate as Householder QR, and faster. Noise that a plan has transformed need not be.
+    """
+    try:
+        triangle = np.asarray(np.linalg.cholesky(gram).T, np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = np.diagonal(triangle)
+    return triangle if 4.0 * diagonal.min() > diagonal.max() else None
 
 
 def _synchronised(factor: Matrix, inverse_transpose: Matrix) -> Matrix:
