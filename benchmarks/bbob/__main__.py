@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bbob.figure import draw
 from benchmarks.bbob.methods import METHODS
 from benchmarks.bbob.problems import SUITES, numbers
 from benchmarks.bbob.run import run_suite
+from benchmarks.bbob.table import tables
 
 
 def setting(text: str) -> tuple[str, Any]:
@@ -38,6 +40,22 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--label", help="name of the record; by default, that of the method")
     run.add_argument("--set", type=setting, action="append", default=[], metavar="NAME=VALUE", dest="settings")
     run.add_argument("--fresh", action="store_true", help="begin anew whatever the record has")
+
+    table = commands.add_parser("table", help="share, area and ratios, in Markdown")
+    table.add_argument("folder", type=Path)
+    table.add_argument("--methods", nargs="+", metavar="NAME", help="labels, in this order; all by default")
+    table.add_argument("--against", default="pycma", metavar="NAME", help="compare with this one")
+    table.add_argument("--functions", type=numbers, metavar="1-24")
+    table.add_argument("--instances", type=numbers, metavar="1-5")
+    table.add_argument("--by-function", action="store_true", help="add a table with a row per function")
+    table.add_argument("--save", type=Path, metavar="FILE", help="write the tables to a file as well")
+
+    figure = commands.add_parser("figure", help="runtime distributions, a panel per dimension")
+    figure.add_argument("folder", type=Path)
+    figure.add_argument("--suite", default="bbob", choices=SUITES)
+    figure.add_argument("--dims", type=numbers, metavar="5,10", help="all by default")
+    figure.add_argument("--methods", nargs="+", metavar="NAME", help="labels, in this order; all by default")
+    figure.add_argument("--out", type=Path, required=True, metavar="FILE")
     return top
 
 
@@ -57,6 +75,20 @@ def main() -> None:
                 settings=dict(options.settings),
                 fresh=options.fresh,
             )
+    elif options.command == "table":
+        text = tables(
+            options.folder,
+            options.methods,
+            against=options.against,
+            functions=options.functions,
+            instances=options.instances,
+            by_function=options.by_function,
+        )
+        print(text)
+        if options.save:
+            options.save.write_text(text)
+    else:
+        draw(options.folder, options.out, options.suite, options.dims, options.methods)
 
 
 if __name__ == "__main__":
