@@ -12,15 +12,26 @@ from numpy.typing import NDArray
 
 from benchmarks.bbob.records import Record
 from benchmarks.bbob.reference import is_reference
-from benchmarks.bbob.statistics import restricted
+from benchmarks.bbob.statistics import restricted, share
 from benchmarks.bbob.table import grouped
 from cones.plots.drawing import new_figure, save_figure, style_axis
 
 __all__ = ["distribution", "draw"]
 
-# cones in the colour that it has in all figures; the others distinguishable with colour-blind eyes.
+# cones and CMA in the colours that they have in all figures; the others distinguishable with colour-blind eyes.
 CONES, REFERENCE = "#ee6677", "#888888"
-COLOURS = ("#aa3377", "#4477aa", "#228833", "#ccbb44", "#66ccee", "#994455", "#7777aa", "#997700")
+COLOURS = {
+    "pycma": "#aa3377",
+    "pycma-bipop": "#7777aa",
+    "cmaes": "#228833",
+    "lmcma": "#4477aa",
+    "crfmnes": "#228833",
+    "pycma-diagonal": "#66ccee",
+    "vkd": "#997700",
+    "mmes": "#ccbb44",
+    "lmmaes": "#333333",
+}
+OTHERS = ("#4477aa", "#ccbb44", "#66ccee", "#997700", "#333333")
 Values = NDArray[np.float64]
 
 
@@ -48,17 +59,19 @@ def draw(
         raise ValueError(f"no records of {suite} in {folder}")
     names = list(dict.fromkeys(r.label for records in groups.values() for r in records if not is_reference(r)))
     first = next((name for name in names if name.startswith("cones")), None)
-    others = [name for name in names if name != first]
-    colours = {name: COLOURS[k % len(COLOURS)] for k, name in enumerate(others)}
-    if first is not None:
-        colours[first] = CONES
+    colours = {first: CONES} if first else {}
+    colours |= {name: COLOURS[name] for name in names if name in COLOURS}
+    unknown = [name for name in names if name not in colours]
+    colours |= {name: OTHERS[k % len(OTHERS)] for k, name in enumerate(unknown)}
     across = min(len(groups), 2)
     down = ceil(len(groups) / across)
     figure = new_figure((5.2 * across, 3.6 * down + 0.3))
-    axes = figure.subplots(down, across, squeeze=False, sharey=True).flat
-    for axis, (dimension, records) in zip(axes, groups.items(), strict=False):
-        _panel(axis, dimension, _common(records), colours)
-    for axis in list(axes)[len(groups) :]:
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    shown = {dimension: _common(records) for dimension, records in groups.items()}
+    top = min(1.0, 0.1 + max(share(record) for records in shown.values() for record in records))
+    for axis, (dimension, records) in zip(axes, shown.items(), strict=False):
+        _panel(axis, dimension, records, colours, top)
+    for axis in axes[len(groups) :]:
         axis.set_visible(False)
     save_figure(figure, out)
 
@@ -69,7 +82,7 @@ def _common(records: Sequence[Record]) -> list[Record]:
     return [restricted(record, problems) for record in records]
 
 
-def _panel(axis: Any, dimension: int, records: Sequence[Record], colours: dict[str, str]) -> None:
+def _panel(axis: Any, dimension: int, records: Sequence[Record], colours: dict[str, str], top: float) -> None:
     """One dimension. Lines are named at their right end, where they are compared."""
     end = log10(max(record.budget for record in records))
     ends = []
@@ -82,7 +95,7 @@ def _panel(axis: Any, dimension: int, records: Sequence[Record], colours: dict[s
         last = y[-1] if y.size else 0.0
         axis.step(np.r_[0.0, np.maximum(x, 0.0), end], np.r_[0.0, y, last], where="post", **style)
         ends.append((last, record.label, colour))
-    for (last, label, colour), place in zip(ends, _apart([e[0] for e in ends], 0.052), strict=True):
+    for (last, label, colour), place in zip(ends, _apart([e[0] for e in ends], 0.05 * top), strict=True):
         axis.annotate(
             f"{label} {last:.2f}",
             (end, last),
@@ -96,8 +109,8 @@ def _panel(axis: Any, dimension: int, records: Sequence[Record], colours: dict[s
     budget = next(iter(records)).budget
     style_axis(axis, f"{dimension}-D, {len(records[0].runs)} problems, {budget} n evaluations", "evaluations / n")
     axis.set_xlim(0, end)
-    axis.set_ylim(0, 1)
-    ticks = [t for t in range(ceil(end)) if t < end]
+    axis.set_ylim(0, top)
+    ticks = [t for t in range(ceil(end) + 1) if t <= end + 1e-9]
     axis.set_xticks(ticks, [f"{10**t}" for t in ticks])
     if axis.get_subplotspec().is_first_col():
         axis.set_ylabel("share of targets reached")
