@@ -21,7 +21,7 @@ every_rule = variants("step")
 # Rules whose covariance goes on by what they remember where all losses are tied.
 FOLLOWS_MEMORY = ("balls",)
 # What a step does if the gradient is multiplied by a positive number.
-INVARIANT, LINEAR = ("convex", "balls"), ("plain", "natural")
+INVARIANT, LINEAR = ("convex", "balls", "evolution_path"), ("plain", "natural")
 DIM, SAMPLES = 6, 12
 INFO = IterationInfo(240, 10_000.0)
 

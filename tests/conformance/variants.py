@@ -21,12 +21,18 @@ from cones.errors import MissingExtraError
 # The settings to test a component with: by kind and name, one or several sets.
 SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "design": {"independent": [{}], "antithetic": [{}], "auto": [{}]},
-    "estimator": {"score_function": [{}], "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}]},
+    "estimator": {
+        "score_function": [{}],
+        "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}],
+        "recombination": [{}],
+        "quadratic": [{}, {"keep": 3.0, "ridge": 0.1}],
+    },
     "step": {
         "plain": [{}],
         "natural": [{}],
         "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
         "balls": [{}, {"mean": "path_length", "shape": "path_length"}],
+        "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
     },
     "divergence": {"kl": [{}]},
     "solver": {"dual": [{}], "cvxpy": [{}], "clarabel": [{}], "scs": [{}], "mosek": [{}]},

@@ -187,6 +187,15 @@ class FullGaussian(Gaussian):
             check_shape(name, check_array(name, state[name]), (mean.size, mean.size))
         return cls._trusted(mean, state["factor"], state["inverse_transpose"])
 
+    def frame_of(self, other: Self) -> tuple[Matrix, Vector]:
+        """T and t with z' = T z + t: a point z in the frame of `other`, expressed in the frame of this belief."""
+        inverse = self._inverse_transpose.T
+        return np.asarray(inverse @ other.factor), np.asarray(inverse @ (other.mean - self.mean))
+
+    def rows_to_frame(self, candidates: Matrix) -> Matrix:
+        """L^-1 (x - mean) for each row x."""
+        return self._rows_to_frame(candidates - self.mean)
+
     def _rows_to_frame(self, shifts: Matrix) -> Matrix:
         return np.asarray(shifts @ self._inverse_transpose)
 
