@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "score_function": [{}],
         "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}],
         "recombination": [{}],
-        "quadratic": [{}, {"keep": 3.0, "ridge": 0.1}],
+        "quadratic": [{"keep": 0.65}, {"keep": 0.7, "ridge": 0.1}],
     },
     "step": {
         "plain": [{}],

@@ -10,7 +10,7 @@ the mean: the worse ones tell where not to go, and not where to go. The estimate
 
     mu_eff = ( sum_{u_i < 0} u_i )^2 / sum_{u_i < 0} u_i^2
 
-samples. With the shaping `recombination_weights` this is the weighted recombination of Hansen (The CMA Evolution
+independent samples. With the shaping `recombination_weights` this is the weighted recombination of Hansen (The CMA Evolution
 Strategy: A Tutorial, 2016).
 """
 
@@ -47,7 +47,9 @@ def recombination(sample: Sample) -> Estimate:
     mean, moment = belief.moments(sample.noise, odd, even)
     total = float(even.sum())
     gradient = FrameGradient(mean, moment.map(lambda values: 0.5 * (values - total)))
-    squares, n, k = float(better @ better), belief.dim, belief.covariance_freedom
-    of_mean, of_all = math.sqrt(squares) / size, math.sqrt(float(utilities @ utilities)) / size
+    # The variance of a given the weights; with pairs, what both of a pair have in common cancels.
+    squares, n, k = float(odd @ odd), belief.dim, belief.covariance_freedom
+    of_mean, of_all = math.sqrt(squares), math.sqrt(float(utilities @ utilities)) / size
     noise = NoiseLevel(of_mean * math.sqrt(n), of_all * math.sqrt(0.5 * n), of_all * math.sqrt(0.5 * (k - 1)))
-    return Estimate(gradient, noise, float(better.sum()) ** 2 / squares if squares else float(size))
+    samples = (float(better.sum()) / size) ** 2 / squares if squares else float(size)
+    return Estimate(gradient, noise, min(samples, float(size)))
