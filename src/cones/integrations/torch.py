@@ -108,6 +108,8 @@ def minimize_module(
     population = _Population(module, loss, batches, vmap)
     vector = start = parameters_to_vector(module)
     try:
+        if batches is not None:
+            settings.setdefault("noisy", True)
         result = minimize(population, start, vectorized=True, callback=population.before(callback), **settings)
         vector = result.mean
         return result
