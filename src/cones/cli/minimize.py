@@ -168,9 +168,9 @@ def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
         return 130
     if result.stop == "no_finite_loss":
         if not math.isfinite(result.fun):
-            found = "no candidate of the first iteration had a finite loss; fix the function or the program"
+            found = "no loss of the first iteration was finite; fix the function or the program"
         else:
-            found = f"no candidate of the last {FAILED_IN_A_ROW} iterations had a finite loss; this is the best of earlier ones"
+            found = f"no loss of the last {FAILED_IN_A_ROW} iterations was finite; this is the best of earlier ones"
         print(f"cones: {found}", file=sys.stderr)
         return 1
     if result.stop in ("diverged", "no_step"):

@@ -18,8 +18,8 @@ class Observer:
     """Follows a run. Override the methods you need.
 
     The loop calls them in the order below: `stop` before every iteration, `asked`, `evaluated` and `told` in it,
-    `finished` if there is a reason to stop, and `ended` once, even after an exception. An interrupt may come between any
-    two calls. An iteration counts if `strategy.tell` finished, which increments `strategy.state.iteration`.
+    `finished` if there is a reason to stop, and `ended` once, even after an exception. An interrupt may come between
+    any two calls. An iteration counts if `strategy.tell` finished, which increments `strategy.state.iteration`.
     """
 
     def begun(self) -> None:

@@ -114,7 +114,8 @@ class FinalEvaluations(Observer):
             if not noisy:
                 return
             left -= 1
-        count = int(min(max(LEAST_EVALUATIONS, SHARE * state.evaluations), left))
+        kept = max((c.reserve for c in strategy.criteria if isinstance(c, MaxFev)), default=0)
+        count = int(min(max(LEAST_EVALUATIONS, SHARE * state.evaluations, kept), left))
         at_x = count // 2
         values = self._losses(np.broadcast_to(mean, (count - at_x, mean.size)))
         again += self._losses(np.broadcast_to(x, (at_x, x.size)))
