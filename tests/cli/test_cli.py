@@ -120,6 +120,32 @@ class TestMinimizeFunction:
         assert code == 0
         assert result_of(capsys)["nfev"] == 13
 
+    def test_restarts_and_noise(self, capsys: pytest.CaptureFixture[str]) -> None:
+        common = ("minimize", "losses:sphere", "--dim", "2", "--seed", "0", "--maxfev", "3000", "--quiet")
+        seen = {}
+        for restarts in ("0", "1", "auto", "bipop,limit=2"):
+            assert run(*common, "--restarts", restarts) == 0
+            seen[restarts] = result_of(capsys)
+        assert [seen[restarts]["restarts"] for restarts in ("0", "1", "bipop,limit=2")] == [0, 1, 2]
+        assert seen["auto"]["restarts"] > 2
+        assert seen["auto"]["noisy"] is False
+        assert "mean_fun" not in seen["auto"]
+        assert run(*common, "--noisy") == 0
+        noisy = result_of(capsys)
+        assert (noisy["noisy"], noisy["nfev"] <= 3000, len(noisy["mean"])) == (True, True, 2)
+        assert noisy["mean_fun"] == pytest.approx(sum(v * v for v in noisy["mean"]))
+        assert noisy["mean_fun_error"] == pytest.approx(0.0, abs=1e-20)
+        assert run(*common, "--no-noisy", "--restarts", "often") == 2
+        assert "restarts: expected one of 'bipop', 'growing'" in capsys.readouterr().err
+
+    def test_resume_refuses_another_noise_and_another_policy(self, capsys: pytest.CaptureFixture[str]) -> None:
+        common = ("minimize", "losses:sphere", "--dim", "2", "--maxfev", "3000", "--quiet", "--checkpoint", "r.ckpt")
+        assert run(*common, "--restarts", "auto", "--noisy") == 0
+        for more, said in ((["--no-noisy"], "--noisy"), (["--restarts", "3"], "--restarts")):
+            assert run(*common, "--resume", *more) == 2
+            assert f"was started with a different {said}" in capsys.readouterr().err
+        assert run(*common, "--resume", "--restarts", "auto", "--noisy", "--popsize", "8") == 0
+
     @fork_warning
     def test_candidates_that_keep_failing_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:fragile", "--dim", "2", "--retries", "1", "--workers", "2", *PAPER) == 0
