@@ -26,7 +26,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"radius": 1.0, "belief": "full", "popsize": 10},
         {"estimator": "asebo,warm_up=2"},
         {"restarts": 2, "ftol": 1e-3},
-        {"restarts": "auto", "ftol": 10.0, "noisy": True},
+        {"restarts": "auto", "ftol": 1e-3, "noisy": True},
         {"belief": "diagonal", "dtype": "float32"},
         {"chunked": True},
     ],

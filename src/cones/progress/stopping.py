@@ -110,7 +110,7 @@ class XTol(Criterion):
     text = "The belief's largest standard deviation and its mean's last step are within xtol = {limit:g}."
 
     def met(self, state: State, history: History) -> bool:
-        if state.iteration == state.began:
+        if not len(history):
             return False
         mean = state.belief.mean
         rounding = 2.5 * float(np.finfo(mean.dtype).eps)
