@@ -21,8 +21,9 @@ from cones.estimators import Estimator, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
 from cones.optimizers import Direct, Optimizer
-from cones.progress import State
+from cones.progress import Descent, State
 from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
+from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, initial_deviations
@@ -70,9 +71,15 @@ class Settings(Limits, total=False):
         "unchanged. Adaptive radii always use direct.",
     ]
     restarts: Annotated[
-        int | None,
-        "Largest number of restarts, each with twice the popsize, after a descent that ends by xtol, ftol, stagnation "
-        "or divergence while budget is left. 0 by default.",
+        int | Text | Restarts | None,
+        "What follows a descent that ends by xtol, ftol, stagnation or divergence while budget is left: a number of "
+        'restarts, each with twice the popsize; "auto": large and small populations in turn, from random starts '
+        '("bipop"); "growing", or "module:Class". 0 by default; minimize decides from the budget.',
+    ]
+    noisy: Annotated[
+        bool | None,
+        "True: the loss is stochastic. minimize then keeps 1% of the budget, at least 10 evaluations, to measure the "
+        "loss at the mean. None, the default: unknown.",
     ]
     bounds: Annotated[Any, "A scipy.optimize.Bounds or (low, high) pairs. Candidates are reflected into the box."]
     rng: Annotated[Rng, "Seed, numpy.random.Generator, SeedSequence or None."]
@@ -264,7 +271,8 @@ def _compose(
     estimator: Text | Estimator = "score_function",
     shaping: str | Callable[[Vector], Any] | Shaping = "centred_ranks",
     optimizer: Text | Optimizer[Any] = "adam",
-    restarts: int = 0,
+    restarts: int | Text | Restarts = 0,
+    noisy: bool | None = None,
     bounds: Any = None,
     rng: Rng = None,
     dtype: Any = "float64",
@@ -294,14 +302,17 @@ def _compose(
         with np.errstate(over="ignore"):
             start = start.as_type(dtype)
         check_finite(f"x0 as {dtype}", start.mean)
+    policy = restarts_from(restarts)
+    plan = None if policy is None else policy.first_plan()
     return EvolutionStrategy(
         method=method,
-        state=State(start, popsize=popsize),
-        start=start if restarts else None,
+        state=State(start, popsize=popsize, descent=Descent(plan=plan)),
+        start=None if policy is None else start,
         noise=noise,
         algorithm=algorithm,
         chunked=None if chunked is None else check_bool("chunked", chunked),
-        restarts=restarts,
+        restarts=policy,
+        noisy=None if noisy is None else check_bool("noisy", noisy),
         box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )

@@ -46,14 +46,15 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "sgd": [{}, {"learning_rate": 0.3, "variance_learning_rate": 0.1, "momentum": 0.9}],
         "direct": [{}],
     },
+    "restarts": {"growing": [{}, {"limit": 3}], "bipop": [{}, {"limit": 4, "share": 0.25}]},
     "criterion": {
         "ftarget": [{"limit": -1.5}],
         "xtol": [{"limit": 1e-3}],
         "ftol": [{"limit": 0.1}],
-        "maxfev": [{"limit": 1000}],
+        "maxfev": [{"limit": 1000}, {"limit": 1000, "reserve": 10}],
         "maxiter": [{"limit": 31}],
         "maxtime": [{"limit": 2.5}],
-        "stagnation": [{"limit": 10}],
+        "stagnation": [{"limit": 10}, {"limit": 120, "popsize": 8}],
     },
 }
 # Beliefs are made from a mean and deviations, not from settings; `helpers.random_belief` makes others.

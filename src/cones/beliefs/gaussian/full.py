@@ -157,6 +157,9 @@ class FullGaussian(Gaussian):
         inverse = logs.map(lambda values: np.exp(-0.5 * values)).right_multiply(inverse)
         return self._trusted(self.mean + shift, factor, _synchronised(factor, inverse))
 
+    def restarted(self, mean: Vector, factor: float) -> Self:
+        return self._trusted(mean.copy(), factor * self.factor, self._inverse_transpose / factor)
+
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, matrix = self._checked(gradient)
         covariance = self.covariance
