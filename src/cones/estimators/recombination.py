@@ -10,8 +10,8 @@ the mean: the worse ones tell where not to go, and not where to go. The estimate
 
     mu_eff = ( sum_{u_i < 0} u_i )^2 / sum_{u_i < 0} u_i^2
 
-independent samples. With the shaping `recombination_weights` this is the weighted recombination of Hansen (The CMA Evolution
-Strategy: A Tutorial, 2016).
+independent samples. With the shaping `recombination_weights` this is the weighted recombination of Hansen (The CMA
+Evolution Strategy: A Tutorial, 2016).
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def minimize(
     ftol: float | None = 1e-11,
     stagnation: float | Literal["auto"] | None = "auto",
     popsize: int | None = None,
-    radius: float | Literal["adaptive", "paper"] | Balls | None = None,
+    radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
     belief: str | None = None,
     antithetic: bool | Literal["auto"] | None = None,
     estimator: Text | Estimator | None = None,
