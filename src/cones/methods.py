@@ -64,13 +64,14 @@ class Settings(Limits, total=False):
     estimator: Annotated[
         Text | Estimator | None,
         'Estimator of the gradient: "score_function" (default), "asebo", "recombination" (CoNES with a full '
-        'covariance), "quadratic" (the same with a model that reuses evaluations; up to 40 dimensions), or "module:Class".',
+        'covariance), "quadratic" (the same with a model that reuses evaluations; up to 40 dimensions), or '
+        '"module:Class".',
     ]
     shaping: Annotated[
         str | Callable[[Vector], Any] | None,
         'Map from losses to utilities: "centred_ranks", "normal_scores", "recombination_weights", "standardised", '
-        '"raw", or a function. Centred ranks by default; CoNES: recombination weights with a full covariance, else normal '
-        "scores.",
+        '"raw", or a function. Centred ranks by default; CoNES: recombination weights with a full covariance, else '
+        "normal scores.",
     ]
     optimizer: Annotated[
         Text | Optimizer[Any] | None,

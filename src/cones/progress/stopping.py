@@ -181,6 +181,9 @@ class Stagnation(Criterion):
 
     Its best loss is older than half of the window, and the median of the mean loss in the second half is not below
     that in the first. A noisy run therefore continues while its population improves.
+
+    A restart has nothing to gain either if a model that predicts its losses has its minimum above the best loss of
+    earlier descents, even if the model should be wrong by twice the gain that it promises.
     """
 
     popsize: int = setting(
@@ -192,6 +195,8 @@ class Stagnation(Criterion):
     text = "Neither the best nor the mean loss improves any more (stagnation = {limit:g} iterations)."
 
     def met(self, state: State, history: History) -> bool:
+        if state.restarts and _above_best(state, history):
+            return True
         window = int(self.limit)
         if self.popsize:
             window = STAGNATION + int((self.limit - STAGNATION) * self.popsize / state.popsize)
@@ -201,6 +206,18 @@ class Stagnation(Criterion):
             return False
         older, newer = (half[~np.isnan(half)] for half in np.array_split(history.last("mean_loss", window), 2))
         return not (older.size and newer.size and np.median(newer) < np.median(older))
+
+
+# Agreement of a model with the losses from which on its minimum counts; see `cones.estimators.quadratic`.
+RELIABLE = 0.8
+
+
+def _above_best(state: State, history: History) -> bool:
+    """True if a reliable model of this descent has its minimum clearly above the best loss of the run."""
+    if "model_minimum" not in history or not history.latest("agreement") > RELIABLE:
+        return False
+    promised = max(state.descent.best - history.latest("model_minimum"), 0.0)
+    return state.descent.best - 3.0 * promised > state.best_fun + 1e-9 * abs(state.best_fun)
 
 
 class Limits(TypedDict, total=False):
