@@ -93,9 +93,9 @@ class EvolutionStrategy(Strategy):
         state, plan = self.state, self.state.descent.plan
         spent = state.evaluations - state.began_evaluations
         if plan == math.inf:
-            return IterationInfo(spent)
+            return IterationInfo(spent, box=self.box)
         rest = spent + self._left()
-        return IterationInfo(spent, rest if plan is None else min(plan, rest))
+        return IterationInfo(spent, rest if plan is None else min(plan, rest), self.box)
 
     def _left(self) -> float:
         """Evaluations that are left of the budget; infinite if that is unknown."""

@@ -40,7 +40,7 @@ def test_regimes_are_those_of_the_paper(seed: int) -> None:
     state, current, seen = None, popsize, []
     for number in range(count):
         end = DescentEnd(number, popsize, current, lengths[number])
-        following, state = Bipop(growth=2.0).next(state, end, np.random.default_rng(number))
+        following, state = Bipop().next(state, end, np.random.default_rng(number))
         kind = "large" if following.factor == 1.0 else "small"
         if kind == "small":
             assert following.limit == following.plan
@@ -53,22 +53,22 @@ def test_regimes_are_those_of_the_paper(seed: int) -> None:
 
 def test_a_small_descent_has_half_of_the_evaluations_of_the_last_large_one() -> None:
     rng = np.random.default_rng(0)
-    large, state = Bipop(growth=2.0).next(None, DescentEnd(0, 10, 10, 1000), rng)
+    large, state = Bipop().next(None, DescentEnd(0, 10, 10, 1000), rng)
     assert (large.popsize, large.limit, large.plan) == (20, math.inf, 2000.0)
-    small, state = Bipop(growth=2.0).next(state, DescentEnd(1, 10, 20, 3000), rng)
+    small, state = Bipop().next(state, DescentEnd(1, 10, 20, 3000), rng)
     assert (small.popsize, small.limit, small.plan) == (10, 1500.0, 1500.0)
     assert 0.01 <= small.factor < 1.0
 
 
 def test_a_large_descent_that_does_not_fit_is_replaced_by_a_small_one() -> None:
     for left, popsize in ((1000, 20), (999, 10)):
-        following, _ = Bipop(growth=2.0).next(None, DescentEnd(0, 10, 10, 1000, left), np.random.default_rng(0))
+        following, _ = Bipop().next(None, DescentEnd(0, 10, 10, 1000, left), np.random.default_rng(0))
         assert following.popsize == popsize
-    assert Bipop(growth=2.0).next(None, DescentEnd(0, 10, 10, 1000, 199), np.random.default_rng(0))[0] is None
+    assert Bipop().next(None, DescentEnd(0, 10, 10, 1000, 199), np.random.default_rng(0))[0] is None
 
 
 def test_the_share_that_must_be_left_is_that_after_the_first_descent() -> None:
-    policy, rng = Bipop(share=0.5, growth=2.0), np.random.default_rng(0)
+    policy, rng = Bipop(share=0.5), np.random.default_rng(0)
     assert policy.next(None, DescentEnd(0, 10, 10, 1000, 9000, 0.49), rng)[0] is None
     following, state = policy.next(None, DescentEnd(0, 10, 10, 1000, 9000, 0.5), rng)
     assert following is not None

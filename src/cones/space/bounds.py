@@ -23,6 +23,13 @@ class Box(Storable):
     lower: Vector
     upper: Vector
 
+    def contains(self, x: Vector) -> bool:
+        return bool((x >= self.lower).all() and (x <= self.upper).all())
+
+    def clip(self, x: Vector) -> Vector:
+        """The nearest point of the box."""
+        return np.clip(x, self.lower, self.upper)
+
     def reflect(self, candidates: Matrix) -> Matrix:
         """Candidates reflected at the bounds until they are inside; those inside are unchanged.
 

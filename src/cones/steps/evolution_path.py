@@ -27,6 +27,9 @@ above `threshold` on average, the step is the solution of the step problem linea
 A convex model can only shrink the covariance. So sigma also grows as the path says, and the path is extended in every
 iteration, whichever step is taken: along a valley the model's steps are short of its end, the candidates go on pointing
 along it, and the belief stretches.
+
+**Bounds.** The mean stays in the box: a step of the path is cut off at its faces, and a model whose step leaves the box
+does not lead. Deviations stay below half of the width between two bounds.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from cones.estimators import Estimate, QuadraticModel
 from cones.kernels.spans import elementwise, inner
 from cones.solvers.moments import solve_moments
 from cones.solvers.solver import unmoved
+from cones.space.bounds import Box
 from cones.steps.rule import IterationInfo, StepRule
 from cones.types import Vector
 
@@ -100,21 +104,24 @@ class EvolutionPath(StepRule):
         chi = math.sqrt(n) * (1.0 - 1.0 / (4.0 * n) + 1.0 / (21.0 * n * n))
         length = math.sqrt(inner(path, path)) / chi
         growth = min(forgetting / damping * (length - 1.0), LARGEST_GROWTH)
+        largest = math.inf if info.box is None else _room(belief, info.box)
 
         leads = model is not None and model.agreement > self.threshold
         if leads:
-            step = _model_step(model, math.sqrt(per_dimension * n), max(growth, 0.0))
-        else:
-            step = self._path_step(FrameGradient(a, gradient.covariance), unit, path, samples, growth)
+            step = _model_step(model, math.sqrt(per_dimension * n), min(max(growth, 0.0), largest))
+            leads = info.box is None or info.box.contains(belief.mean - belief.from_frame(step.shift))
+        if not leads:
+            step = self._path_step(FrameGradient(a, gradient.covariance), unit, path, samples, min(growth, largest))
         columns = {
             "path_length": length,
             "mean_radius": math.sqrt(0.5 * inner(step.shift, step.shift)),
             "model_leads": float(leads),
             "model_radius": math.sqrt(per_dimension * n) if model is not None else 0.0,
         }
-        return step._replace(shift=belief.from_frame(step.shift), columns=columns), EvolutionPathState(
-            path, per_dimension
-        )
+        shift = belief.from_frame(step.shift)
+        if info.box is not None:
+            shift = belief.mean - info.box.clip(belief.mean - shift)
+        return step._replace(shift=shift, columns=columns), EvolutionPathState(path, per_dimension)
 
     def _path_step(
         self, gradient: FrameGradient, unit: float, path: Vector, samples: float, growth: float
@@ -139,6 +146,18 @@ class EvolutionPath(StepRule):
             multiplier=1.0,
             gap=0.0,
         )
+
+
+def _room(belief: Gaussian, box: Box) -> float:
+    """The growth of log sigma until a deviation is half of the width between two bounds.
+
+    With larger ones, reflected candidates are spread evenly and say nothing about the scale.
+    """
+    width = box.upper - box.lower
+    two_sided = np.isfinite(width) & (width > 0.0)
+    if not two_sided.any():
+        return math.inf
+    return -math.log(2.0 * float((belief.standard_deviations()[two_sided] / width[two_sided]).max()))
 
 
 def _radius(per_dimension: float, model: QuadraticModel) -> float:

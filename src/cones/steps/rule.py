@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from cones.beliefs import Belief, Step
 from cones.component import Component
 from cones.estimators import Estimate
+from cones.space.bounds import Box
 
 __all__ = ["IterationInfo", "StepRule"]
 
@@ -19,10 +20,12 @@ class IterationInfo(NamedTuple):
     Attributes:
         spent: evaluations since the last restart, before this iteration.
         budget: total evaluations that the run, or this descent of it, plans for; infinite if unknown.
+        box: the bounds of the candidates; None without bounds.
     """
 
     spent: int = 0
     budget: float = math.inf
+    box: Box | None = None
 
 
 class StepRule(Component, ABC):
