@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian
+from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
 from cones.checks import check_bool, check_finite, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
 from cones.errors import InputError
@@ -26,7 +26,7 @@ from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, initial_deviations
-from cones.steps import Balls, Convex, Natural, Plain, StepRule
+from cones.steps import Balls, Convex, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -43,10 +43,11 @@ class Settings(Limits, total=False):
     """Keyword arguments that ES, NES and CoNES share. None is the default, but switches a stop criterion off."""
 
     belief: Annotated[
-        Literal["diagonal", "full"] | str | None,
-        'Covariance: "diagonal", "full", or "module:Class". Diagonal by default; with adaptive radii full up to 10 '
-        "dimensions.",
+        Literal["diagonal", "full", "low_rank"] | str | None,
+        'Covariance: "diagonal", "full", "low_rank", or "module:Class". Diagonal by default; with '
+        "adaptive radii full up to 10 dimensions.",
     ]
+    rank: Annotated[int | None, "Largest rank of a low-rank covariance. By default twice 2 + 2 log(n)."]
     popsize: Annotated[
         int | None, "Candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100."
     ]
@@ -192,6 +193,8 @@ def CoNES(
                 "the paper's method uses one: radius='paper'"
             )
         rule = radius if isinstance(radius, Balls) else Balls()
+        if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
+            rule = LowRank() if isinstance(radius, str) else LowRank(balls=rule)
         return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
@@ -259,6 +262,7 @@ def _compose(
     step: StepRule,
     *,
     belief: str | None = None,
+    rank: int | None = None,
     popsize: int = 100,
     antithetic: bool | Literal["auto"] = True,
     estimator: Text | Estimator = "score_function",
@@ -278,6 +282,10 @@ def _compose(
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
+    if rank is not None:
+        if not isinstance(start, LowRankGaussian):
+            raise InputError(f"rank: expected none without belief='low_rank', got {rank!r}")
+        start = start.with_rank(rank)
     popsize = check_integer("popsize", popsize, 2)
     algorithm = Algorithm(
         _design(antithetic),
@@ -289,7 +297,7 @@ def _compose(
     algorithm.design.check(popsize)
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
-        if not isinstance(start, DiagonalGaussian):
+        if not isinstance(start, DiagonalGaussian | LowRankGaussian):
             raise InputError(f"dtype: expected 'float64' with this belief, got {dtype!r}")
         with np.errstate(over="ignore"):
             start = start.as_type(dtype)
