@@ -23,7 +23,7 @@ from cones.beliefs.gaussian.spanned import Span, SpannedMatrix, orthonormal
 from cones.beliefs.step import Step
 from cones.checks import check_array, check_bool, check_integer, check_matrix, check_shape, check_vector
 from cones.errors import InputError
-from cones.kernels.spans import elementwise, inner
+from cones.kernels.spans import elementwise, inner, tile_count, tile_slice
 from cones.types import Matrix, Vector
 
 __all__ = ["LowRankGaussian", "default_rank"]
@@ -147,11 +147,15 @@ class LowRankGaussian(Gaussian):
         if self.diagonal:
             DiagonalGaussian.from_deviation(self.mean, self.deviation).draw(noise, out, columns)
             return
-        displacement = self._powered(noise, 0.5)
-        displacement = np.multiply(displacement, self.deviation, out=out[:, -1])
-        np.add(self.mean, displacement, out=out[:, 0])
-        if out.shape[1] == 2:
-            np.subtract(self.mean, displacement, out=out[:, 1])
+        stretched = (noise @ self.basis) * (np.sqrt(self.values) - 1.0).astype(noise.dtype)
+        for tile in range(tile_count(self.dim)):  # temporary arrays that stay in the cache
+            part = tile_slice(tile, self.dim)
+            displacement = stretched @ self.basis[part].T
+            displacement += noise[:, part]
+            displacement *= self.deviation[part]
+            np.add(self.mean[part], displacement, out=out[:, 0, part])
+            if out.shape[1] == 2:
+                np.subtract(self.mean[part], displacement, out=out[:, 1, part])
 
     def _powered(self, rows: Matrix, power: float) -> Matrix:
         """A^power applied to each row."""
@@ -200,24 +204,25 @@ class LowRankGaussian(Gaussian):
     ) -> tuple[Matrix, Vector, float]:
         """V, lambda and the factor of D^2 after a change with these log-eigenvalues and axes."""
         k, n = self.values.size, self.dim
-        products = change.project(self.basis) if isinstance(change, SpannedMatrix) else change.basis.T @ self.basis
-        gram = np.block([[np.eye(k), products.T], [products, np.eye(logs.size)]])
-        triangle = orthonormal(gram, self.basis.dtype)
-        frame = triangle.T @ gram  # Q^T [V, U]
-        of_basis, of_change = frame[:, :k], frame[:, k:]
-        size = len(frame)
+        if isinstance(change, SpannedMatrix) and change.span.vectors[0] is self.basis:
+            of_basis, of_change = change.project(self.basis), np.eye(logs.size)  # V is in the span of U
+            triangle = np.concatenate([np.zeros((k, logs.size)), of_change])
+        else:
+            products = change.project(self.basis)
+            gram = np.block([[np.eye(k), products.T], [products, np.eye(logs.size)]])
+            triangle = orthonormal(gram, self.basis.dtype)
+            of_basis, of_change = np.split(triangle.T @ gram, [k], axis=1)  # Q^T V, Q^T U
+        size = len(of_basis)
         root = np.eye(size) + (of_basis * (np.sqrt(self.values) - 1.0)) @ of_basis.T
         inside = math.exp(rest) * np.eye(size) + (of_change * (np.exp(logs) - math.exp(rest))) @ of_change.T
         values, axes = np.linalg.eigh(root @ inside @ root)
         values = np.maximum(values, SMALLEST * SMALLEST)
         kept, factor = _kept(values, math.exp(rest), n, min(self.rank, n - 1))
         coefficients = triangle @ axes[:, kept]
-        basis = np.asarray(self.basis @ coefficients[:k].astype(self.basis.dtype))
-        if isinstance(change, SpannedMatrix):
-            basis = basis + change.combination(coefficients[k:])
-        else:
-            basis = basis + change.basis @ coefficients[k:]
-        return basis.astype(self.basis.dtype), np.clip(values[kept] / factor, SMALLEST, LARGEST), factor
+        basis = change.combination(coefficients[k:])
+        if coefficients[:k].any():
+            basis = basis + self.basis @ coefficients[:k]
+        return basis.astype(self.basis.dtype, copy=False), np.clip(values[kept] / factor, SMALLEST, LARGEST), factor
 
     def _moved_diagonal(self, step: Step[Any]) -> tuple[Self, float]:
         if self.values.size:
