@@ -41,10 +41,12 @@ def main() -> None:
         popsize=40,
         maxiter=60,
         ftol=None,  # noise never settles
+        noisy=True,  # measure the answer at the end
         rng=0,
     )
     print(f"{int(result.history['failures'].sum())} of {result.nfev} simulations failed")
     print(f"the luckiest simulation cost {result.fun:.3f}, with {np.round(10.0**result.x, 1)}")
+    print(f"measured at the mean: {result.mean_fun:.3f} ± {result.mean_fun_error:.3f}, so use the {result.use}")
     print(f"mean cost at the start {mean_cost(start):.3f}, with {np.round(10.0**start, 1)}")
     print(f"mean cost at the answer {mean_cost(result.mean):.3f}, with {np.round(10.0**result.mean, 1)}")
 

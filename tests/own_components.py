@@ -18,6 +18,7 @@ from cones.divergences import Ball, Divergence, Lagrangian, Point
 from cones.estimators import NoiseLevel
 from cones.estimators.score_function import score_function
 from cones.radius import EstimateStats, Radius, RadiusControl
+from cones.restarts import NextDescent, Restarts
 from cones.solvers import Dual, Solver
 
 # --- an estimator that remembers -----------------------------------------------------------------------------------
@@ -294,6 +295,20 @@ class Cautious(Solver):
 
     def solve(self, gradient: FrameGradient, ball: Ball) -> cones.Step[Any]:
         return Dual().solve(gradient, Ball(ball.divergence, self.share * ball.radius))
+
+
+# --- a restart policy ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Closer(Restarts):
+    """Starts anew at x0, with a smaller spread each time."""
+
+    factor: float = cones.setting(0.5, "Factor of the standard deviations at each restart.")
+
+    def next(self, state, end, rng):
+        factors = (*(state or ()), self.factor)
+        return NextDescent(end.popsize, factor=math.prod(factors), plan=math.inf), factors
 
 
 # --- losses ----------------------------------------------------------------------------------------------------------

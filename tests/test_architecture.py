@@ -21,7 +21,7 @@ ORDER: list[tuple[str, ...]] = [
     ("storage", "beliefs", "space"),
     ("sampling", "divergences"),
     ("solvers", "estimators", "radius", "progress"),
-    ("steps",),
+    ("steps", "restarts"),
     ("optimizers",),
     ("handover",),
     ("iteration",),

@@ -34,7 +34,7 @@ METHODS = {
     "es": {"method": "es"},
     "nes": {"method": "nes"},
     "paper": {"radius": "paper"},
-    "adaptive": {"radius": "adaptive", "maxfev": 100_000},
+    "adaptive": {"radius": "adaptive", "maxfev": 100_000, "restarts": 0},
 }
 
 

@@ -127,20 +127,22 @@ def test_infinite_losses_leave_the_belief_finite(shaping: str) -> None:
     assert (es.history["step"][-1] > 0.0) == (shaping in ("centred_ranks", "normal_scores"))
 
 
-def test_all_nan_stops_with_its_own_reason() -> None:
+def test_ten_populations_without_a_finite_loss_stop_with_their_own_reason() -> None:
     es = cones.CoNES([1.0, 2.0], popsize=8, rng=0)
     advance(es, 2)
     mean, best = es.state.belief.mean, es.result.fun
-    for _ in range(9):
-        es.tell(es.ask(), np.full(8, np.nan))
+    with pytest.warns(RuntimeWarning, match=r"iteration 2: no loss of the population is finite"):
+        es.tell(es.ask(), np.full(8, np.inf))
+    for failed in range(8):  # warned of once
+        es.tell(es.ask(), np.full(8, np.nan if failed % 2 else np.inf))
         assert es.stop() is None
         np.testing.assert_array_equal(es.state.belief.mean, mean)
     kept = copy.deepcopy(es)
     es.tell(es.ask(), np.full(8, np.nan))
     reason = es.stop()
     assert reason is not None
-    assert reason.name == "all_nan"
-    assert es.result.message == "All losses were NaN, in the first population or in the last 10."
+    assert reason.name == "no_finite_loss"
+    assert es.result.message == ("No loss was finite, in the first population or in the last 10: all were NaN or +inf.")
     assert es.result.fun == best
     np.testing.assert_array_equal(es.state.belief.mean, mean)
     kept.tell(kept.ask(), [1.0] + [np.nan] * 7)  # one loss, and it goes on
@@ -152,9 +154,10 @@ def test_a_run_whose_optimum_is_at_the_edge_of_nan_goes_on() -> None:
     def losses(X: np.ndarray) -> np.ndarray:
         return np.where(X[:, 0] > 0.0, np.nan, (X[:, 0] - 1.0) ** 2 + ((X[:, 1:] + 1.0) ** 2).sum(axis=1))
 
-    result = cones.minimize(losses, [-3.0, -3.0], vectorized=True, rng=2, maxfev=8000)
+    with pytest.warns(RuntimeWarning, match="no loss of the population is finite"):
+        result = cones.minimize(losses, [-3.0, -3.0], vectorized=True, rng=1, maxfev=8000, restarts=0)
     assert (result.history["failures"] == 8).any()  # a population of NaN alone
-    assert result.stop != "all_nan"
+    assert result.stop != "no_finite_loss"
     assert result.fun == pytest.approx(1.0, abs=1e-9)
 
 
@@ -162,13 +165,17 @@ def test_after_nothing_but_nan_a_restart_is_taken_only_if_there_was_something() 
     good = cones.CoNES([1.0, 2.0], popsize=8, rng=0, restarts=1)
     bad = cones.CoNES([1.0, 2.0], popsize=8, rng=0, restarts=1)
     advance(good, 1)
-    for _ in range(10):
+    with pytest.warns(RuntimeWarning, match="no loss of the population is finite"):
+        good.tell(good.ask(), np.full(8, np.nan))
+    for _ in range(9):
         good.tell(good.ask(), np.full(8, np.nan))
     assert good.stop() is None
     assert good.result.restarts == 1
     bad.tell(bad.ask(), np.full(8, np.nan))
-    assert bad.result.stop == "all_nan"
+    assert bad.result.stop == "no_finite_loss"
     assert bad.result.restarts == 0
+    good.tell(good.ask(), np.full(good.popsize, np.nan))  # a restart that finds nothing is the end
+    assert (good.result.stop, good.result.restarts) == ("no_finite_loss", 1)
 
 
 @pytest.mark.parametrize("belief", ["diagonal", "full"])
@@ -195,7 +202,8 @@ def test_huge_losses_are_no_trouble() -> None:
     es = cones.CoNES([1.0, 2.0], popsize=4, rng=0)
     es.tell(es.ask(), [1e300, 1.7e308, -1.7e308, 0.0])
     assert np.isfinite(es.state.belief.mean).all()
-    es.tell(es.ask(), [np.inf] * 4)
+    with pytest.warns(RuntimeWarning, match="no loss of the population is finite"):
+        es.tell(es.ask(), [np.inf] * 4)
     assert np.isnan(cones.CoNES([1.0], rng=0).intermediate_result().fun)
 
 

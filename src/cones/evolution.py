@@ -6,15 +6,16 @@ import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from cones.beliefs import Belief
 from cones.checks import check_integer, check_kind
 from cones.estimators import Sample
+from cones.handover import checked_pair
 from cones.iteration import Algorithm, AlgorithmState
 from cones.kernels.buffers import aligned
-from cones.progress import Outcome
-from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met
+from cones.progress import Descent, Earlier, Outcome
+from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met, share_spent
+from cones.restarts import DescentEnd, NextDescent, Restarts
+from cones.restarts.start import generator, start_of
 from cones.sampling import NoiseBlock, NoiseStream, Population
 from cones.steps import IterationInfo
 from cones.strategy import Strategy
@@ -30,7 +31,8 @@ class EvolutionStrategy(Strategy):
     """A method composed of components; created by `cones.ES`, `cones.NES` and `cones.CoNES`."""
 
     SAVED_FIELDS: ClassVar[tuple[str, ...]] = (
-        *Strategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts"
+        *Strategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts", "first_popsize",
+        "noisy",
     )  # fmt: skip
 
     def __init__(
@@ -39,7 +41,9 @@ class EvolutionStrategy(Strategy):
         noise: NoiseStream,
         algorithm: Algorithm,
         chunked: bool | None = None,
-        restarts: int = 0,
+        restarts: Restarts | None = None,
+        first_popsize: int | None = None,
+        noisy: bool | None = None,
         **common: Any,
     ) -> None:
         super().__init__(**common)
@@ -49,7 +53,10 @@ class EvolutionStrategy(Strategy):
         self.noise = noise
         self.algorithm = algorithm
         self.chunked = chunked
-        self.restarts = check_integer("restarts", restarts, 0)
+        check_kind("restarts", restarts, (Restarts, type(None)))
+        self.restarts = restarts
+        self.noisy = noisy  # what the user says about the loss; None if nothing
+        self.first_popsize = self.popsize if first_popsize is None else check_integer("popsize", first_popsize, 2)
         self._asked_noise: NoiseBlock | None = None
         self._buffer: Matrix | None = None
 
@@ -74,7 +81,7 @@ class EvolutionStrategy(Strategy):
 
     def _move(self, losses: Vector) -> Outcome:
         noise = self._asked_noise
-        if noise is None or (np.isnan(losses[0]) and np.isnan(losses).all()):
+        if noise is None or not (losses < math.inf).any():
             return self._unmoved()
         utilities = self.algorithm.shaping(losses)
         components = self.state.components or AlgorithmState()
@@ -82,35 +89,68 @@ class EvolutionStrategy(Strategy):
         return self.algorithm.update(components, sample, self._info())
 
     def _info(self) -> IterationInfo:
-        """Evaluations of this descent so far, and its budget if there is one and no restart may follow."""
-        state, budget = self.state, math.inf
+        """Evaluations of this descent so far, and the budget that it plans for."""
+        state, plan = self.state, self.state.descent.plan
         spent = state.evaluations - state.began_evaluations
-        if state.restarts < self.restarts:
+        if plan == math.inf:
             return IterationInfo(spent)
+        rest = spent + self._left()
+        return IterationInfo(spent, rest if plan is None else min(plan, rest))
+
+    def _left(self) -> float:
+        """Evaluations that are left of the budget; infinite if that is unknown."""
+        state, left = self.state, math.inf
         for criterion in self.criteria:
             if isinstance(criterion, MaxFev):
-                budget = min(budget, criterion.limit)
+                left = min(left, criterion.limit - criterion.reserve - state.evaluations)
             elif isinstance(criterion, MaxIter):
-                budget = min(budget, state.evaluations + (criterion.limit - state.iteration) * state.popsize)
-        return IterationInfo(spent, budget - state.began_evaluations)
+                left = min(left, (criterion.limit - state.iteration) * state.popsize)
+        return left
 
-    def _after_tell(self) -> None:
-        """Restart with twice the popsize if the descent has ended and restarts and budget are left."""
+    def restart_if_ended(self) -> None:
+        """Restart if the descent has ended and the policy has another one that the budget allows."""
         state = self.state
-        if self.start is None or state.restarts >= self.restarts or state.best_x is None:
+        if self.start is None or self.restarts is None or state.descent.best == math.inf:
             return
         reason = self.stop()
-        if reason is None or reason.name not in ENDS_OF_DESCENT:
+        spent = state.evaluations - state.began_evaluations
+        if reason is None and spent + state.popsize <= state.descent.limit:
             return
+        if reason is not None and reason.name not in ENDS_OF_DESCENT:
+            return
+        rng = generator(self.noise.seed, state.restarts)
+        end = DescentEnd(
+            state.restarts,
+            self.first_popsize,
+            state.popsize,
+            spent,
+            self._left(),
+            1.0 - share_spent(self.criteria, state),
+        )
+        following, policy = checked_pair(
+            self.restarts.next(state.earlier.policy, end, rng), (NextDescent, type(None)), self.restarts
+        )
+        if following is None:
+            return
+        level = self._level()
+        better = level < state.earlier.level or state.earlier.belief is None
+        converged = state.descent.best if reason is not None and reason.success else math.inf
         anew = replace(
             state,
-            belief=self.start,
+            belief=start_of(self.start, self.box, following, rng),
             components=None,
-            popsize=2 * state.popsize,
+            popsize=following.popsize,
             fault="",
             restarts=state.restarts + 1,
             began=state.iteration,
             began_evaluations=state.evaluations,
+            descent=Descent(improved=state.iteration, plan=following.plan, limit=following.limit),
+            earlier=Earlier(
+                state.belief if better else state.earlier.belief,
+                level if better else state.earlier.level,
+                min(converged, state.earlier.converged),
+                policy,
+            ),
         )
         if first_met(self.criteria, anew, self.history) is None:
             self.state = anew

@@ -12,13 +12,13 @@ from cones.progress import RESERVED
 __all__ = ["check_columns", "check_step", "checked_pair"]
 
 
-def checked_pair(result: Any, kind: type, component: object) -> Any:
+def checked_pair(result: Any, kind: type | tuple[type, ...], component: object) -> Any:
     """What a component returned, if it is a pair of an object of a class and a state."""
     if type(result) is tuple and len(result) == 2 and isinstance(result[0], kind):
         return result
+    names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
     raise InputError(
-        f"{type(component).__name__}: expected to return ({kind.__name__}, state), got {type(result).__name__} "
-        f"{result!r:.60}"
+        f"{type(component).__name__}: expected to return ({names}, state), got {type(result).__name__} {result!r:.60}"
     )
 
 

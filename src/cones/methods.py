@@ -13,28 +13,32 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, LowRankGaussian
 from cones.checks import check_bool, check_finite, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
 from cones.errors import InputError
-from cones.estimators import Estimator, Shaping, shaping_from
+from cones.estimators import Estimator, Quadratic, Recombination, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
 from cones.optimizers import Direct, Optimizer
-from cones.progress import State
-from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
+from cones.progress import Descent, State
+from cones.progress.stopping import DEFAULT_MAXITER, LIMITS, Limits, check_limits, criteria_from
+from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, initial_deviations
-from cones.steps import Balls, Convex, LowRank, Natural, Plain, StepRule
+from cones.steps import Balls, Convex, EvolutionPath, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
 from cones.types import Vector
 
 __all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "default_popsize", "settings_of_method"]
 
-# Adaptive radii use a full covariance by default up to this dimension. Beyond, learning it on separable functions costs
-# more evaluations than it saves.
-FULL_COVARIANCE_UP_TO = 10
+# The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
+# separable functions costs them more evaluations than it saves.
+FULL_BALLS_UP_TO = 10
+# By default, a full covariance with an evolution path up to QUADRATIC_UP_TO dimensions, with a quadratic model there;
+# and up to FULL_UP_TO with at least FULL_BUDGET n^2 evaluations, which it takes to learn the covariance.
+QUADRATIC_UP_TO, FULL_UP_TO, FULL_BUDGET = 40, 200, 5.0
 
 Text = str | dict[str, Any]  # a component by name, with settings; see `cones.component`
 
@@ -44,26 +48,31 @@ class Settings(Limits, total=False):
 
     belief: Annotated[
         Literal["diagonal", "full", "low_rank"] | str | None,
-        'Covariance: "diagonal", "full", "low_rank", or "module:Class". Diagonal by default; with '
-        "adaptive radii full up to 10 dimensions.",
+        'Covariance: "diagonal", "full", "low_rank", or "module:Class". CoNES chooses by dimension and budget; see its '
+        "`radius`. ES, NES and the paper's method: diagonal by default.",
     ]
     rank: Annotated[int | None, "Largest rank of a low-rank covariance. By default twice 2 + 2 log(n)."]
     popsize: Annotated[
-        int | None, "Candidates per iteration. By default 100; with adaptive radii 4 + 3 sqrt(n), at most 100."
+        int | None,
+        "Candidates per iteration. By default 100; CoNES: 4 + 3 log(n) with a full covariance, else 4 + 3 sqrt(n), at "
+        "most 100.",
     ]
     antithetic: Annotated[
         bool | Literal["auto"] | None,
         'True: pairs of candidates mirrored at the mean. False: independent candidates. "auto": the better of both in '
-        'each iteration. True by default; with adaptive radii "auto".',
+        'each iteration. True by default; CoNES: False with a full covariance, else "auto".',
     ]
     estimator: Annotated[
         Text | Estimator | None,
-        'Estimator of the gradient: "score_function" (default), "asebo", or "module:Class".',
+        'Estimator of the gradient: "score_function" (default), "asebo", "recombination" (CoNES with a full '
+        'covariance), "quadratic" (the same with a model that reuses evaluations; up to 40 dimensions), or '
+        '"module:Class".',
     ]
     shaping: Annotated[
         str | Callable[[Vector], Any] | None,
-        'Map from losses to utilities: "centred_ranks", "normal_scores", "standardised", "raw", or a function. Centred '
-        "ranks by default; with adaptive radii normal scores.",
+        'Map from losses to utilities: "centred_ranks", "normal_scores", "recombination_weights", "standardised", '
+        '"raw", or a function. Centred ranks by default; CoNES: recombination weights with a full covariance, else '
+        "normal scores.",
     ]
     optimizer: Annotated[
         Text | Optimizer[Any] | None,
@@ -71,9 +80,15 @@ class Settings(Limits, total=False):
         "unchanged. Adaptive radii always use direct.",
     ]
     restarts: Annotated[
-        int | None,
-        "Largest number of restarts, each with twice the popsize, after a descent that ends by xtol, ftol, stagnation "
-        "or divergence while budget is left. 0 by default.",
+        int | Text | Restarts | None,
+        "What follows a descent that ends by xtol, ftol, stagnation or divergence while budget is left: a number of "
+        'restarts, each with twice the popsize; "auto": large and small populations in turn, from random starts '
+        '("bipop"); "growing", or "module:Class". 0 by default; minimize decides from the budget.',
+    ]
+    noisy: Annotated[
+        bool | None,
+        "True: the loss is stochastic. minimize then keeps 1% of the budget, at least 10 evaluations, to measure the "
+        "loss at the mean. None, the default: unknown.",
     ]
     bounds: Annotated[Any, "A scipy.optimize.Bounds or (low, high) pairs. Candidates are reflected into the box."]
     rng: Annotated[Rng, "Seed, numpy.random.Generator, SeedSequence or None."]
@@ -137,7 +152,7 @@ def CoNES(
     x0: ArrayLike | Belief,
     sigma0: ArrayLike | None = None,
     *,
-    radius: float | Literal["adaptive", "paper"] | Balls | None = None,
+    radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
     solver: Text | Solver | None = None,
     step: Text | StepRule | None = None,
     **settings: Unpack[Settings],
@@ -148,10 +163,13 @@ def CoNES(
         x0: initial mean, shape (n,), or a belief, such as `FullGaussian(mean, covariance)`.
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
             two finite bounds, and 1 elsewhere.
-        radius: "adaptive": separate balls for mean, scale and shape with adaptive radii, without a learning rate;
-            nothing to tune. A number: the paper's method, one ball KL <= radius^2 and then Adam. "paper": the same with
-            radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`: adaptive, with custom
-            controls. The default is "adaptive", or "paper" if an `optimizer` is given.
+        radius: "auto": nothing to tune. Up to 40 dimensions, a full covariance with an evolution path and a quadratic
+            model (`step="evolution_path"`, `estimator="quadratic"`); up to 200 dimensions the same without the model if
+            the budget is at least 5 n^2 evaluations; else "adaptive". "adaptive": separate balls for mean, scale and
+            shape with adaptive radii, without a learning rate. A number: the paper's method, one ball KL <= radius^2
+            and then Adam. "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions.
+            `cones.Balls(...)`: adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is
+            given.
         solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
             "mosek".
         step: a custom step rule instead of `radius` and `solver`: an object, "name,setting=value" or "module:Class".
@@ -179,11 +197,20 @@ def CoNES(
         if radius is not None or solver is not None:
             raise InputError("step: expected neither radius nor solver beside it")
         rule: StepRule = component_from("step", step)
+        if isinstance(rule, EvolutionPath):
+            return _compose("CoNES", x0, sigma0, rule, **{**_with_path(x0, size, given), **given})
+        if isinstance(rule, LowRank):
+            belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
+            return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **belief, **given})
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), "belief": None, **given})
         radius = rule
     if radius is None:
-        radius = "adaptive" if direct else "paper"
+        radius = "auto" if direct else "paper"
+    if isinstance(radius, str) and radius == "auto":
+        if direct and solver in (None, "dual") and _is_full(x0, size, given):
+            return _compose("CoNES", x0, sigma0, EvolutionPath(), **{**_with_path(x0, size, given), **given})
+        radius = "adaptive"
     if isinstance(radius, Balls) or (isinstance(radius, str) and radius == "adaptive"):
         if solver not in (None, "dual"):
             raise InputError(f"solver: expected 'dual' with adaptive radii, got {solver!r}")
@@ -198,7 +225,7 @@ def CoNES(
         return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
-            raise InputError(f"radius: expected 'adaptive', 'paper' or a number, got {radius!r}")
+            raise InputError(f"radius: expected 'auto', 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
     return _compose("CoNES", x0, sigma0, Convex(radius, component_from("solver", solver or "dual")), **given)
 
@@ -206,10 +233,11 @@ def CoNES(
 METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
 OWN = {
     "sigma0": "Initial standard deviation, one number or one per coordinate.",
-    "radius": 'CoNES: "adaptive" (nothing to tune), "paper" (one KL ball of radius sqrt(2 n), then Adam), or the '
-    "radius of that ball.",
+    "radius": 'CoNES: "auto" (nothing to tune), "adaptive" (three balls with adaptive radii), "paper" (one KL ball of '
+    "radius sqrt(2 n), then Adam), or the radius of that ball.",
     "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
-    "step": 'CoNES: a step rule instead of radius and solver: "balls", "convex,radius=R", or "module:Class".',
+    "step": 'CoNES: a step rule instead of radius and solver: "evolution_path", "balls", "low_rank", '
+    '"convex,radius=R", or "module:Class".',
     "diagonal": "CMA: a diagonal covariance throughout.",
     "options": "CMA: further options of PyCMA by name.",
 }
@@ -233,6 +261,56 @@ def default_popsize(dim: int) -> int:
     return popsize - popsize % 2
 
 
+def _is_full(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool:
+    """True if the default is a full covariance with an evolution path; see `CoNES`."""
+    if given.get("dtype", "float64") != "float64" or given.get("belief", "full") != "full":
+        return False
+    if "estimator" in given and not isinstance(component_from("estimator", given["estimator"]), OF_A_PATH):
+        return False
+    if isinstance(x0, Belief):
+        return isinstance(x0, FullGaussian)
+    if "belief" in given or dim <= QUADRATIC_UP_TO:
+        return True
+    return dim <= FULL_UP_TO and _budget(dim, given) >= FULL_BUDGET * dim**2
+
+
+OF_A_PATH = (Quadratic, Recombination)
+
+
+def _budget(dim: int, given: dict[str, Any]) -> float:
+    """The evaluations that the settings allow; infinite if only time is limited."""
+    maxfev, maxiter = given.get("maxfev"), given.get("maxiter")
+    if maxiter is None:
+        maxiter = DEFAULT_MAXITER if maxfev is None and given.get("maxtime") is None else math.inf
+    # Invalid limits are reported by `criteria_from`.
+    numbers = [value for value in (maxfev, maxiter) if isinstance(value, (int, float)) and not math.isnan(value)]
+    popsize = given.get("popsize", path_popsize(dim))
+    return min((value * (popsize if value is maxiter else 1) for value in numbers), default=math.inf)
+
+
+def path_popsize(dim: int) -> int:
+    """Default popsize with an evolution path: 4 + 3 log(dim), as in CMA-ES.
+
+    Example:
+        >>> [path_popsize(dim) for dim in (2, 10, 40)]
+        [6, 10, 15]
+    """
+    return 4 + int(3.0 * math.log(dim))
+
+
+def _with_path(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Default settings with an evolution path. Evaluations of a loss that the user calls noisy are not reused."""
+    reuse = dim <= QUADRATIC_UP_TO and given.get("noisy") is not True
+    defaults: dict[str, Any] = {
+        "popsize": path_popsize(dim),
+        "antithetic": False,
+        "estimator": "quadratic" if reuse else "recombination",
+        "shaping": "recombination_weights",
+        "optimizer": Direct(),
+    }
+    return defaults if isinstance(x0, Belief) else {"belief": "full", **defaults}
+
+
 def _adaptive(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
     """Default settings with adaptive radii."""
     defaults: dict[str, Any] = {
@@ -241,7 +319,7 @@ def _adaptive(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[s
         "shaping": "normal_scores",
         "optimizer": Direct(),
     }
-    if dim <= FULL_COVARIANCE_UP_TO and not isinstance(x0, Belief) and given.get("dtype", "float64") == "float64":
+    if dim <= FULL_BALLS_UP_TO and not isinstance(x0, Belief) and given.get("dtype", "float64") == "float64":
         defaults["belief"] = "full"
     return defaults
 
@@ -268,7 +346,8 @@ def _compose(
     estimator: Text | Estimator = "score_function",
     shaping: str | Callable[[Vector], Any] | Shaping = "centred_ranks",
     optimizer: Text | Optimizer[Any] = "adam",
-    restarts: int = 0,
+    restarts: int | Text | Restarts = 0,
+    noisy: bool | None = None,
     bounds: Any = None,
     rng: Rng = None,
     dtype: Any = "float64",
@@ -302,14 +381,17 @@ def _compose(
         with np.errstate(over="ignore"):
             start = start.as_type(dtype)
         check_finite(f"x0 as {dtype}", start.mean)
+    policy = restarts_from(restarts)
+    plan = None if policy is None else policy.first_plan()
     return EvolutionStrategy(
         method=method,
-        state=State(start, popsize=popsize),
-        start=start if restarts else None,
+        state=State(start, popsize=popsize, descent=Descent(plan=plan)),
+        start=None if policy is None else start,
         noise=noise,
         algorithm=algorithm,
         chunked=None if chunked is None else check_bool("chunked", chunked),
-        restarts=restarts,
+        restarts=policy,
+        noisy=None if noisy is None else check_bool("noisy", noisy),
         box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )

@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -22,15 +23,17 @@ from cones.errors import InputError, StateError
 from cones.kernels.buffers import BufferPool
 from cones.progress import History, Outcome, State
 from cones.progress.stopping import (
-    ALL_FAILED,
-    ALL_FAILED_IN_A_ROW,
     COLLAPSED,
     DIVERGED,
+    FAILED_IN_A_ROW,
     FAULTS,
+    NO_FINITE_LOSS,
     NO_STEP,
     NO_STEP_IN_A_ROW,
+    ROUNDING,
     RUNNING,
     Criterion,
+    FTol,
     StopReason,
     first_met,
 )
@@ -40,7 +43,8 @@ from cones.types import Matrix, Vector
 
 __all__ = ["CHECKPOINT", "Strategy"]
 
-CHECKPOINT = "cones checkpoint", 5  # format name and version
+CHECKPOINT = "cones checkpoint", 6  # format name and version
+LEVEL_OVER = 10  # iterations; see `Strategy.best_belief`
 # Outside this range, squares of candidates soon underflow or overflow: the belief has collapsed or diverged.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
 
@@ -113,7 +117,7 @@ class Strategy(Storable, ABC):
 
     @abstractmethod
     def _move(self, losses: Vector) -> Outcome:
-        """The outcome of an iteration with these losses; `_unmoved` if all of them are NaN."""
+        """The outcome of an iteration with these losses; `_unmoved` if none of them is below +inf."""
 
     def _unmoved(self) -> Outcome:
         return Outcome(self.state.belief, self.state.components, {"step": 0.0, "kl": 0.0})
@@ -136,13 +140,16 @@ class Strategy(Storable, ABC):
 
         Args:
             X: the return value of `ask`.
-            values: popsize losses in the order of the candidates. NaN ranks worst.
+            values: popsize losses in the order of the candidates. NaN ranks worst. If none is finite, the belief stays
+                as it is.
         """
         candidates, losses, state = self._told(X), self._losses(values), self.state
         failed = np.isnan(losses)
         failures = int(np.count_nonzero(failed))
         self.history.trim(state.iteration)
-        fault = ALL_FAILED.name if failures == losses.size and self._nothing_succeeds(failures) else ""
+        lost = not (losses < math.inf).any()
+        lost_in_a_row = state.failed_in_a_row + 1 if lost else 0
+        fault = NO_FINITE_LOSS.name if lost and (state.best_fun == math.inf or lost_in_a_row >= FAILED_IN_A_ROW) else ""
         with self._pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             outcome = self._move(losses)
             spread = outcome.belief.spread()
@@ -157,10 +164,13 @@ class Strategy(Storable, ABC):
             best_x = self._candidate(candidates, best) if improved else state.best_x
         if not outcome.status.ok and self._no_step_is_found():
             fault = NO_STEP.name
-        new = State(
+        descent = state.descent
+        if losses[best] < descent.best:
+            descent = replace(descent, best=float(losses[best]), improved=state.iteration + 1)
+        new = replace(
+            state,
             belief=outcome.belief,
             components=outcome.state,
-            popsize=state.popsize,
             iteration=state.iteration + 1,
             evaluations=state.evaluations + losses.size,
             best_x=best_x,
@@ -168,9 +178,9 @@ class Strategy(Storable, ABC):
             seconds=state.seconds + self._lap(),
             fault=fault,
             failed_steps=state.failed_steps + (not outcome.status.ok),
-            restarts=state.restarts,
-            began=state.began,
-            began_evaluations=state.began_evaluations,
+            failed_populations=state.failed_populations + lost,
+            failed_in_a_row=lost_in_a_row,
+            descent=descent,
         )
         row = {
             "evaluations": new.evaluations,
@@ -182,24 +192,28 @@ class Strategy(Storable, ABC):
             "kl": 0.0,
             "step_status": outcome.status.code,
             "failures": failures,
+            "popsize": losses.size,
+            "restart": state.restarts,
             "seconds": new.seconds,
             **outcome.columns,
         }
         self.history.append(row)
         self.state = new
         self._asked = None
-        self._after_tell()
+        self.restart_if_ended()
         if not outcome.status.ok and not state.failed_steps:
             warnings.warn(
                 f"iteration {state.iteration}: {outcome.status.value} (shown once; result.failed_steps counts them)",
                 RuntimeWarning,
                 stacklevel=2,
             )
-
-    def _nothing_succeeds(self, failures: int) -> bool:
-        """True if no evaluation has succeeded yet, or the last ten populations were all NaN."""
-        before = self.history.last("failures", ALL_FAILED_IN_A_ROW - 1)
-        return self.state.best_x is None or int((before >= failures).sum()) == ALL_FAILED_IN_A_ROW - 1
+        if lost and not state.failed_populations and not fault:
+            warnings.warn(
+                f"iteration {state.iteration}: no loss of the population is finite; the run stops after "
+                f"{FAILED_IN_A_ROW} such populations in a row (shown once; history['mean_loss'] is NaN in them)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _no_step_is_found(self) -> bool:
         """True if the solver has failed in each of the last ten iterations, including this one."""
@@ -210,8 +224,29 @@ class Strategy(Storable, ABC):
     def _candidate(candidates: Matrix | Population, index: int) -> Vector:
         return candidates[index] if isinstance(candidates, Population) else candidates[index].copy()
 
-    def _after_tell(self) -> None:
-        """Hook after an iteration; a method may restart here."""
+    def tell_start(self, value: float) -> None:
+        """Count the start: `value` is the loss of `es.result.mean`, evaluated before the first `ask`.
+
+        It is one evaluation, and the start is the best candidate until a better one is told. `minimize` does this.
+
+        Example:
+            >>> import cones
+            >>> es = cones.CoNES([1.0, 2.0], rng=0)
+            >>> es.tell_start(5.0)
+            >>> es.result.fun, es.result.nfev
+            (5.0, 1)
+        """
+        state = self.state
+        if state.evaluations:
+            raise StateError(f"tell_start: expected before the first tell(), got {state.evaluations} evaluations")
+        loss = float(check_array("value", value).reshape(()))
+        counted = replace(state, evaluations=1)
+        if not math.isnan(loss):
+            counted = replace(counted, best_x=self.start_point(), best_fun=loss)
+        self.state = counted
+
+    def restart_if_ended(self) -> None:
+        """Restart if the descent has ended and budget is left. Called after each iteration; by default, nothing."""
 
     def stop(self) -> StopReason | None:
         """Why the run should stop, or None to continue."""
@@ -225,22 +260,59 @@ class Strategy(Storable, ABC):
         return self.result_with(self.stop() or RUNNING)
 
     def result_with(self, reason: StopReason) -> OptimizeResult:
-        state = self.state
+        state, (x, mean) = self.state, self.answers()
         return OptimizeResult(
-            x=self._best_x(),
+            x=x,
             fun=self._best_fun(),
             nfev=state.evaluations,
             nit=state.iteration,
-            success=reason.success,
+            success=reason.success or self._has_converged(),
             status=reason.status,
-            message=reason.message + self._about_failed_steps(),
+            message=reason.message + self._about_restarts() + self._about_failed_steps(),
             stop=reason.name,
             history=self.history.columns(),
-            belief=state.belief,
-            mean=self._inside(state.belief.mean),
+            belief=self.best_belief(),
+            mean=mean,
             restarts=state.restarts,
             failed_steps=state.failed_steps,
         )
+
+    def best_belief(self) -> Belief:
+        """The belief of the best descent: the current one, or the final one of a descent before a restart.
+
+        The level of a descent's losses decides, which noise does not bias: the median of the last mean losses.
+        """
+        earlier = self.state.earlier
+        return earlier.belief if earlier.belief is not None and earlier.level <= self._level() else self.state.belief
+
+    def start_point(self) -> Vector:
+        """The mean of the belief within bounds; x0 before the first iteration."""
+        return self._inside(self.state.belief.mean)
+
+    def answers(self) -> tuple[Vector, Vector]:
+        """The two answers of a run: the best candidate, and the mean of the best descent's belief."""
+        return self._best_x(), self._inside(self.best_belief().mean)
+
+    def _level(self) -> float:
+        """The median of the mean losses of the descent's last ten iterations; infinite if none is finite."""
+        losses = self.history.last("mean_loss", min(LEVEL_OVER, self.state.iteration - self.state.began) or 1)
+        losses = losses[np.isfinite(losses)]
+        return float(np.median(losses)) if losses.size and self.state.iteration > self.state.began else math.inf
+
+    def _has_converged(self) -> bool:
+        """True if the best loss is that of a descent that ended by a tolerance before a restart."""
+        state = self.state
+        ftol = max((criterion.limit for criterion in self.criteria if isinstance(criterion, FTol)), default=0.0)
+        return state.earlier.converged < math.inf and state.earlier.converged - state.best_fun <= max(
+            ftol, ROUNDING * abs(state.best_fun)
+        )
+
+    def _about_restarts(self) -> str:
+        restarts = self.state.restarts
+        if not restarts:
+            return ""
+        converged = ", and the descent with the best loss has converged" if self._has_converged() else ""
+        return f" There {'was 1 restart' if restarts == 1 else f'were {restarts} restarts'}{converged}."
 
     def _about_failed_steps(self) -> str:
         failed = self.state.failed_steps

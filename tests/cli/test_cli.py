@@ -118,7 +118,33 @@ class TestMinimizeFunction:
         code = run("minimize", "losses:rows", "--vectorized", "--x0", "1,2,3", "--method", method,
                    "--bounds", "-4", "4", "--sigma0", "0.5", *SMALL, *own)  # fmt: skip
         assert code == 0
-        assert result_of(capsys)["nfev"] == 12
+        assert result_of(capsys)["nfev"] == 13
+
+    def test_restarts_and_noise(self, capsys: pytest.CaptureFixture[str]) -> None:
+        common = ("minimize", "losses:sphere", "--dim", "2", "--seed", "0", "--maxfev", "3000", "--quiet")
+        seen = {}
+        for restarts in ("0", "1", "auto", "bipop,limit=2"):
+            assert run(*common, "--restarts", restarts) == 0
+            seen[restarts] = result_of(capsys)
+        assert [seen[restarts]["restarts"] for restarts in ("0", "1", "bipop,limit=2")] == [0, 1, 2]
+        assert seen["auto"]["restarts"] > 2
+        assert seen["auto"]["noisy"] is False
+        assert "mean_fun" not in seen["auto"]
+        assert run(*common, "--noisy") == 0
+        noisy = result_of(capsys)
+        assert (noisy["noisy"], noisy["nfev"] <= 3000, len(noisy["mean"])) == (True, True, 2)
+        assert noisy["mean_fun"] == pytest.approx(sum(v * v for v in noisy["mean"]))
+        assert noisy["mean_fun_error"] == pytest.approx(0.0, abs=1e-20)
+        assert run(*common, "--no-noisy", "--restarts", "often") == 2
+        assert "restarts: expected one of 'bipop', 'growing'" in capsys.readouterr().err
+
+    def test_resume_refuses_another_noise_and_another_policy(self, capsys: pytest.CaptureFixture[str]) -> None:
+        common = ("minimize", "losses:sphere", "--dim", "2", "--maxfev", "3000", "--quiet", "--checkpoint", "r.ckpt")
+        assert run(*common, "--restarts", "auto", "--noisy") == 0
+        for more, said in ((["--no-noisy"], "--noisy"), (["--restarts", "3"], "--restarts")):
+            assert run(*common, "--resume", *more) == 2
+            assert f"was started with a different {said}" in capsys.readouterr().err
+        assert run(*common, "--resume", "--restarts", "auto", "--noisy", "--popsize", "8") == 0
 
     @fork_warning
     def test_candidates_that_keep_failing_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,13 +282,13 @@ class TestMinimizeFunction:
     def test_what_a_function_prints_is_not_the_result(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:talks", "--dim", "2", *SMALL) == 0
         output = capsys.readouterr()
-        assert json.loads(output.out)["nfev"] == 12
-        assert output.err == "hello\n" * 12
+        assert json.loads(output.out)["nfev"] == 13
+        assert output.err == "hello\n" * 13
 
     def test_all_nan_is_a_failure(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:nan", "--dim", "2", *SMALL) == 1
         output = capsys.readouterr()
-        assert "all candidates of the first iteration failed" in output.err
+        assert "no loss of the first iteration was finite" in output.err
         assert json.loads(output.out)["fun"] is None
 
 
@@ -284,7 +310,8 @@ class TestMinimizeCommand:
         arguments = ("--popsize", "8", "--maxiter", "1", "--seed", "0", "--quiet", "--workers", "8")
         assert run("minimize", "--command", command, "--dim", "2", *arguments) == 0
         spans = sorted(tuple(map(float, path.read_text().split())) for path in Path().glob("times-*"))
-        assert len(spans) == 8
+        assert len(spans) == 9
+        spans = spans[1:]  # without the start, which is evaluated first
         assert spans[1][0] < spans[0][1], "the second began after the first had ended"
 
     @pytest.mark.parametrize(
@@ -303,7 +330,7 @@ class TestMinimizeCommand:
         assert run("minimize", "--command", program(text), "--dim", "2", "--timeout", "0.5", *SMALL) == 1
         output = capsys.readouterr()
         assert message in output.err
-        assert "all candidates of the first iteration failed" in output.err
+        assert "no loss of the first iteration was finite" in output.err
         assert "Traceback" not in output.err
         assert json.loads(output.out)["failures"]["count"] == 4
 
@@ -322,7 +349,7 @@ class TestMinimizeCommand:
         assert run("minimize", "--command", "echo inf", "--dim", "2", *SMALL) == 1
         output = capsys.readouterr()
         assert json.loads(output.out)["fun"] == "inf"
-        assert "no candidate had a finite loss" in output.err
+        assert "no loss of the first iteration was finite" in output.err
         assert run("minimize", "--command", "echo -inf", "--dim", "2", *SMALL) == 0
         assert result_of(capsys)["fun"] == "-inf"
 

@@ -94,7 +94,7 @@ def test_a_growing_spread_is_felt(name: str, settings, kind: str) -> None:
 def test_the_noise_level_is_the_size_under_losses_that_say_nothing(
     name: str, settings, kind: str, mirrored: bool
 ) -> None:
-    n, seen, said = 30, [], []
+    n, seen, said = 12 if name == "quadratic" else 30, [], []  # a model of 30 dimensions takes long to fit
     for estimate, _, _ in estimates(
         make("estimator", name, settings), random_belief(kind, n, 0), Plan(20, mirrored), pure_noise, 600
     ):

@@ -15,7 +15,7 @@ from cones.estimators import SHAPINGS, Shaping, shaping_from
 
 every_shaping = pytest.mark.parametrize("name", SHAPINGS)
 # Those that see nothing but the order of the losses, and those that do not see their scale either.
-RANKS = ("centred_ranks", "normal_scores")
+RANKS = ("centred_ranks", "normal_scores", "recombination_weights")
 SCALE_FREE = (*RANKS, "standardised")
 WITH_SCALE = ("raw",)
 

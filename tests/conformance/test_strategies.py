@@ -26,6 +26,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"radius": 1.0, "belief": "full", "popsize": 10},
         {"estimator": "asebo,warm_up=2"},
         {"restarts": 2, "ftol": 1e-3},
+        {"restarts": "auto", "ftol": 1e-3, "noisy": True},
         {"belief": "diagonal", "dtype": "float32"},
         {"chunked": True},
     ],
@@ -162,28 +163,33 @@ def test_nan_acts_as_the_worst_loss(method: str, settings: dict[str, Any]) -> No
 
 
 @every_strategy
-def test_a_population_of_nan_moves_nothing(method: str, settings: dict[str, Any]) -> None:
+def test_a_population_without_a_finite_loss_moves_nothing(method: str, settings: dict[str, Any]) -> None:
     es = advance(begun(method, settings), 3)
     belief, best = es.state.belief, es.state.best_fun
-    for failed in range(9):
+    with pytest.warns(RuntimeWarning, match="no loss of the population is finite"):
+        es.tell(es.ask(), np.full(es.popsize, np.inf))
+    for failed in range(1, 9):
         assert es.stop() is None, failed
-        es.tell(es.ask(), np.full(es.popsize, np.nan))
+        es.tell(es.ask(), np.where(np.arange(es.popsize) % (1 + failed), np.nan, np.inf))
         assert_same(es.state.belief.state(), belief.state())
     assert es.state.best_fun == best
     twin = copy.deepcopy(es)
     if not settings.get("restarts"):
         es.tell(es.ask(), np.full(es.popsize, np.nan))
-        assert es.stop().name == "all_nan"
+        assert es.stop().name == "no_finite_loss"
     advance(twin, 1)
     assert twin.stop() is None
     assert not np.array_equal(twin.state.belief.mean, belief.mean)
 
 
 @every_strategy
-def test_a_first_population_of_nan_ends_the_run(method: str, settings: dict[str, Any]) -> None:
+def test_a_first_population_without_a_finite_loss_ends_the_run(method: str, settings: dict[str, Any]) -> None:
+    es = begun(method, settings)
+    es.tell(es.ask(), np.full(es.popsize, np.inf))
+    assert es.stop().name == "no_finite_loss"
     es = begun(method, settings)
     es.tell(es.ask(), np.full(es.popsize, np.nan))
-    assert es.stop().name == "all_nan"
+    assert es.stop().name == "no_finite_loss"
     assert np.isnan(es.result.fun)
     np.testing.assert_allclose(es.result.x, np.linspace(1.0, 2.0, DIM), rtol=1e-6)
 
@@ -194,7 +200,8 @@ def test_losses_of_any_size_do_no_harm(method: str, settings: dict[str, Any]) ->
     for scale in (1e-300, 1e300, 1.0):
         es.tell(es.ask(), scale * rng.standard_normal(es.popsize))
         assert np.isfinite(es.state.belief.mean).all()
-    es.tell(es.ask(), np.full(es.popsize, np.inf))
+    with pytest.warns(RuntimeWarning, match="no loss of the population is finite"):
+        es.tell(es.ask(), np.full(es.popsize, np.inf))
     es.tell(es.ask(), np.full(es.popsize, 7.0))
     assert np.isfinite(np.asarray(es.ask())).all()
 

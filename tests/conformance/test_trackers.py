@@ -147,7 +147,7 @@ def test_keeps_the_history_over_evaluations(kind: Any) -> None:
     curves = kind.kept(tracker)
     for name in ("best", "mean_loss", "spread", "step", "kl"):
         steps, values = zip(*curves[name], strict=True)
-        assert list(steps) == [4, 8, 12, 16, 20]
+        assert list(steps) == [5, 9, 13, 17, 21]  # with the start
         assert values == pytest.approx(history[name], rel=1e-6)
     assert kind.end(tracker) in ("FINISHED", None)
 
@@ -173,7 +173,7 @@ def test_an_exception_is_a_failed_run_with_what_there_was(kind: Any) -> None:
 
     with pytest.raises(ZeroDivisionError), kind.make() as tracker:
         cones.minimize(fails, [1.0] * 3, popsize=4, rng=0, callback=tracker)
-    assert [step for step, _ in kind.kept(tracker)["best"]] == [4, 8]
+    assert [step for step, _ in kind.kept(tracker)["best"]] == [5, 9]
     assert kind.end(tracker) in ("FAILED", None)
 
 

@@ -21,12 +21,18 @@ from cones.errors import MissingExtraError
 # The settings to test a component with: by kind and name, one or several sets.
 SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "design": {"independent": [{}], "antithetic": [{}], "auto": [{}]},
-    "estimator": {"score_function": [{}], "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}]},
+    "estimator": {
+        "score_function": [{}],
+        "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}],
+        "recombination": [{}],
+        "quadratic": [{"keep": 0.65}, {"keep": 0.7, "ridge": 0.1}],
+    },
     "step": {
         "plain": [{}],
         "natural": [{}],
         "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
         "balls": [{}, {"mean": "path_length", "shape": "path_length"}],
+        "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
         "low_rank": [{}, {"threshold": 0.0, "rate": 2.0}],
     },
     "divergence": {"kl": [{}]},
@@ -41,14 +47,15 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "sgd": [{}, {"learning_rate": 0.3, "variance_learning_rate": 0.1, "momentum": 0.9}],
         "direct": [{}],
     },
+    "restarts": {"growing": [{}, {"limit": 3}], "bipop": [{}, {"limit": 4, "share": 0.25}]},
     "criterion": {
         "ftarget": [{"limit": -1.5}],
         "xtol": [{"limit": 1e-3}],
         "ftol": [{"limit": 0.1}],
-        "maxfev": [{"limit": 1000}],
+        "maxfev": [{"limit": 1000}, {"limit": 1000, "reserve": 10}],
         "maxiter": [{"limit": 31}],
         "maxtime": [{"limit": 2.5}],
-        "stagnation": [{"limit": 10}],
+        "stagnation": [{"limit": 10}, {"limit": 120, "popsize": 8}],
     },
 }
 # Beliefs are made from a mean and deviations, not from settings; `helpers.random_belief` makes others.

@@ -24,6 +24,7 @@ from cones.experiments.spec import Experiment
 from cones.experiments.summary import summarise
 from cones.experiments.tables import end_table
 from cones.experiments.toml import experiment_from
+from cones.methods import METHODS
 from cones.problems import Sphere
 from cones.records import Folder, execute, read_record
 
@@ -44,10 +45,11 @@ def test_records_hold_the_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     for run in small().runs():
         record = read_record(folder.record_path(run))
-        straight = cones.minimize(
-            Sphere(6), np.full(6, -1.0), sigma0=1.0, method=run.method.method, popsize=20, vectorized=True,
-            rng=run.seed, maxfev=200,
-        )  # fmt: skip
+        es = METHODS[run.method.method](np.full(6, -1.0), 1.0, popsize=20, rng=run.seed, maxfev=200)
+        while not es.stop():
+            X = es.ask()
+            es.tell(X, Sphere(6).losses(X))
+        straight = es.result
         assert record.finished
         assert record.stop == "maxfev"
         assert set(FunctionSession.MEASURED) < set(record.columns)

@@ -12,6 +12,7 @@ from cones import InputError
 from cones.experiments.session import session_of
 from cones.experiments.spec import Experiment
 from cones.experiments.toml import experiment_from, read_experiment
+from cones.restarts import Bipop, Growing
 
 GOOD: dict[str, Any] = {
     "name": "small",
@@ -50,6 +51,13 @@ def test_restarts_keep_the_tolerances_they_need() -> None:
     data = {"name": "t", "maxfev": 5000, "problems": [{"problem": "sphere", "dim": 3}]}
     (run,) = experiment_from({**data, "methods": [{"method": "cones", "restarts": 2}]}).runs()
     assert {c.name for c in session_of(run).strategy.criteria} == {"xtol", "ftol", "maxfev", "stagnation"}
+    for value, policy in (
+        ("auto", Bipop()),
+        ("growing,limit=4", Growing(4)),
+        ({"name": "bipop", "limit": 2}, Bipop(2)),
+    ):
+        (run,) = experiment_from({**data, "methods": [{"method": "cones", "restarts": value}]}).runs()
+        assert session_of(run).strategy.restarts == policy
 
 
 def test_specification_is_the_experiment() -> None:

@@ -26,7 +26,8 @@ def sphere(x: np.ndarray) -> float:
 def test_is_the_run_of_cones_itself() -> None:
     result, own = minimize(rosen, [0, 1, 2]), cones.minimize(rosen, [0.0, 1.0, 2.0], **SMALL)
     np.testing.assert_array_equal(result.x, own.x)
-    assert (result.fun, result.nfev, result.nit, result.status) == (own.fun, 200, 10, own.status)
+    assert (result.fun, result.nfev, result.nit, result.status) == (own.fun, own.nfev, 10, own.status)
+    assert result.nfev == 202  # the start, ten populations, and the best candidate again
     assert isinstance(result, scipy.optimize.OptimizeResult)
     assert not result.success  # a spent budget, as SciPy's own methods have it
 
@@ -119,5 +120,5 @@ def test_options_are_those_of_minimize() -> None:
 def test_inside_basinhopping() -> None:
     kwargs = {"method": cones.scipy_method, "options": SMALL}
     result = scipy.optimize.basinhopping(rosen, [0.0, 0.0], niter=2, minimizer_kwargs=kwargs, rng=0)
-    assert result.nfev == 3 * 200
+    assert result.nfev == 3 * 202
     assert result.fun < rosen([0.0, 0.0])

@@ -109,7 +109,8 @@ class TestMinimizeModule:
             return module.weight.square().sum()
 
         minimize_module(torch.nn.Linear(2, 1), loss, range(3), maxiter=5, popsize=4, rng=0)
-        assert seen == [batch for batch in (0, 1, 2, 0, 1) for _ in range(4)]
+        # The start, five populations, and the estimate at the mean and at the best candidate.
+        assert seen == [0, *(batch for batch in (0, 1, 2, 0, 1) for _ in range(4)), *[2] * 10]
 
     def test_buffers_are_put_back_after_a_population_at_once(self) -> None:
         class Counts(torch.nn.Module):

@@ -72,6 +72,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[Any]]] = 
         ["--step", "balls,mean=own_components:Cooling"],
         [own.Cooling],
     ),
+    "restarts": (
+        {"restarts": own.Closer(0.4), "ftol": 100.0},
+        {"restarts": "own_components:Closer,factor=0.4", "ftol": 100.0},
+        ["--restarts", "own_components:Closer,factor=0.4", "--ftol", "100"],
+        [own.Closer],
+    ),
     "belief": (
         {**BITS, "belief": own.Bernoulli, "estimator": own.BernoulliScore(), "step": own.BernoulliBall(0.4)},
         {

@@ -160,7 +160,7 @@ def test_resume_with_a_larger_budget(tmp_path: Path) -> None:
 def test_resume_after_a_fault_that_was_repaired(tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
     broken = cones.minimize(lambda X: np.full(len(X), np.nan), [0.0], vectorized=True, rng=0, checkpoint=path)
-    assert broken.stop == "all_nan"
+    assert broken.stop == "no_finite_loss"
     assert cones.resume(path, sphere, maxiter=5).nit == 5
 
 
@@ -169,7 +169,7 @@ def test_resume_drops_a_budget_that_nobody_gave(tmp_path: Path) -> None:
     es = cones.NES([0.0, 0.0], popsize=4, rng=0, xtol=None, ftol=None, stagnation=None)  # 1000 iterations by default
     es.save(path)
     assert cones.resume(path, sphere, vectorized=True).nit == 1000
-    assert cones.resume(path, sphere, vectorized=True, maxfev=4400).nit == 1100
+    assert cones.resume(path, sphere, vectorized=True, maxfev=4403).nit == 1100  # the start, and both ends
 
 
 def test_an_existing_checkpoint_is_not_overwritten(tmp_path: Path) -> None:
@@ -386,14 +386,14 @@ class TestFailingWrites:
         path = tmp_path / "run.ckpt"
         real, calls = np.savez, []
 
-        def fails_after_two(file, **arrays):
+        def fails_after_three(file, **arrays):
             calls.append(1)
-            if len(calls) > 2:
+            if len(calls) > 3:  # before the first evaluation, after that of the start, after the first iteration
                 file.write(b"half a checkpoint")
                 raise OSError(28, "No space left on device")
             real(file, **arrays)
 
-        monkeypatch.setattr(np, "savez", fails_after_two)
+        monkeypatch.setattr(np, "savez", fails_after_three)
         with pytest.warns(RuntimeWarning, match="No space left on device.*the previous checkpoint is kept"):
             result = cones.minimize(
                 sphere, [0.0, 0.0], vectorized=True, rng=0, maxiter=4, checkpoint=path, checkpoint_every=1

@@ -109,7 +109,7 @@ class ExternalOptimizer(Strategy):
             engine = self._new_engine()
             for losses in self._told_losses[: self.state.iteration]:
                 solutions = self._ask(engine)
-                if not np.isnan(losses).all():
+                if (losses < math.inf).any():
                     self._tell(engine, solutions, centred_ranks(losses))
             self._engine = engine
         return self._engine
@@ -124,7 +124,7 @@ class ExternalOptimizer(Strategy):
             self._solutions = self._ask(self.engine)  # after a replay: the same candidates
         engine, self._engine = self._engine, None  # replayed if `tell` is interrupted
         self._told_losses = [*self._told_losses[: self.state.iteration], losses]
-        if np.isnan(losses).all():
+        if not (losses < math.inf).any():
             self._engine = engine
             return self._unmoved()
         # The engine needs only the order of losses, and ranks have no NaN and no infinity.

@@ -29,6 +29,13 @@ def radius(text: str) -> float | str:
     return text
 
 
+def restarts(text: str) -> int | str:
+    """A number of restarts, or a policy; the method checks it."""
+    with suppress(ValueError):
+        return int(text)
+    return text
+
+
 def workers(text: str) -> int | str:
     """A number of workers, or an address or name."""
     with suppress(ValueError):
@@ -38,7 +45,7 @@ def workers(text: str) -> int | str:
 
 # Flags that choose a component: NAME, NAME,SETTING=VALUE,... or MODULE:CLASS.
 COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "optimizer", "shaping")
-TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": int}
+TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": restarts}
 METHOD_FLAGS = (*TYPES, *COMPONENT_FLAGS)
 RATES = {
     "learning_rate": f"Learning rate of Adam for the mean, 0.1 by default. {WITH_ADAM}",
@@ -74,9 +81,8 @@ def method_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def allowed_by(options: argparse.Namespace) -> list[str]:
     """The custom components in the flags, which a checkpoint may contain."""
-    texts = [getattr(options, name, None) or "" for name in COMPONENT_FLAGS] + list(
-        getattr(options, "allow", None) or ()
-    )
+    names = (*COMPONENT_FLAGS, "restarts")
+    texts = [str(getattr(options, name, None) or "") for name in names] + list(getattr(options, "allow", None) or ())
     words = [part.rpartition("=")[2] for text in texts for part in text.split(",")]
     return [word for word in words if ":" in word]
 

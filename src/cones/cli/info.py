@@ -68,7 +68,7 @@ def methods(_: argparse.Namespace) -> int:
 
 
 def list_components(_: argparse.Namespace) -> int:
-    for kind in ("belief", "estimator", "step", "divergence", "solver", "radius", "optimizer"):
+    for kind in ("belief", "estimator", "step", "divergence", "solver", "radius", "optimizer", "restarts"):
         print(f"{kind}:")
         for name, component in components(kind).items():
             print(f"  {name:16}{(inspect.getdoc(component) or '').splitlines()[0]}")

@@ -20,7 +20,7 @@ from cones.cli.objective import objective_from
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.methods import sentence_of
-from cones.progress.stopping import ALL_FAILED_IN_A_ROW, LIMITS
+from cones.progress.stopping import FAILED_IN_A_ROW, LIMITS
 from cones.records.record import rounded
 
 __all__ = ["add_to"]
@@ -35,8 +35,8 @@ Minimise a Python function or the output of a program.
       {input} is the path of a file that contains the candidate as a JSON array of numbers. Without {input}
       the array is passed on standard input. The last line of the output must be the loss.
       If the program fails, prints no number or exceeds --timeout, the loss is NaN, which ranks worst.
-      Failures are counted and reported. The run stops if all candidates of the first iteration fail, or of
-      ten iterations in a row.
+      Failures are counted and reported. The run stops if no candidate of the first iteration has a finite
+      loss, or of ten iterations in a row.
 
 The result is written as JSON to standard output, or, with the history of the run, to --out for `cones plot`.
 Progress and the output of the function go to standard error. To continue a killed run with --checkpoint FILE,
@@ -78,6 +78,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how")
     add_method(how)
     add_method_flags(how, popsize="CMA: 4 + 3 log n.")
+    how.add_argument(
+        "--noisy",
+        action=argparse.BooleanOptionalAction,
+        help="the loss is stochastic: 1%% of the budget, at least 10 evaluations, measures it at the mean in the end; "
+        "--no-noisy: it is not (default: one evaluation at the end finds out)",
+    )
     how.add_argument("--seed", metavar="K", type=int, help="seed of the random numbers, for a reproducible run")
     how.add_argument(
         "--workers",
@@ -130,7 +136,8 @@ def _write(options: argparse.Namespace, result: OptimizeResult, failures: Callab
     report = {
         "x": [float(v) for v in result.x],
         "fun": _number(result.fun),
-        **{name: result[name] for name in ("nfev", "nit", "success", "stop", "message")},
+        **{name: result[name] for name in ("nfev", "nit", "restarts", "success", "stop", "message")},
+        **_noise(result),
         "failures": {**(failures() if failures else {}), "count": int(result.history["failures"].sum())},
     }
     text = json.dumps(report, indent=2) + "\n"
@@ -159,13 +166,11 @@ def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
         found = "before the first loss" if math.isnan(result.fun) else "this is the best so far"
         print(f"cones: interrupted, {found}{again}", file=sys.stderr)
         return 130
-    if result.stop == "all_nan":
-        if math.isnan(result.fun):
-            found = "all candidates of the first iteration failed; fix the function or the program"
+    if result.stop == "no_finite_loss":
+        if not math.isfinite(result.fun):
+            found = "no loss of the first iteration was finite; fix the function or the program"
         else:
-            found = (
-                f"all candidates of the last {ALL_FAILED_IN_A_ROW} iterations failed; this is the best of earlier ones"
-            )
+            found = f"no loss of the last {FAILED_IN_A_ROW} iterations was finite; this is the best of earlier ones"
         print(f"cones: {found}", file=sys.stderr)
         return 1
     if result.stop in ("diverged", "no_step"):
@@ -175,6 +180,14 @@ def _exit_code(options: argparse.Namespace, result: OptimizeResult) -> int:
         print("cones: no candidate had a finite loss", file=sys.stderr)
         return 1
     return 0
+
+
+def _noise(result: OptimizeResult) -> dict[str, Any]:
+    """What was found out about the noise of the loss; of a noisy one also the mean and the loss there."""
+    if not result.noisy:
+        return {"noisy": result.noisy}
+    numbers = {name: _number(result[name]) for name in ("mean_fun", "mean_fun_error", "x_fun", "x_fun_error")}
+    return {"noisy": True, "use": result.use, "mean": [float(v) for v in result.mean], **numbers}
 
 
 def _number(value: float) -> float | str | None:
@@ -227,6 +240,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         disp=not options.quiet,
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,
+        noisy=options.noisy,
         **faults,
         **settings(options, x0.size),
         **limits,

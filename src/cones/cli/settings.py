@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-import cones
 from cones.checks import check_integer, check_vector
 from cones.cli.flags import METHOD_FLAGS, RATES, allowed_by, flag, method_settings
 from cones.errors import InputError
 from cones.evolution import EvolutionStrategy
 from cones.methods import METHODS, settings_of_method
+from cones.run import checkpoint as checkpoints
 from cones.types import Vector
 
 __all__ = ["check_method", "check_resumed", "settings", "start_from"]
@@ -72,7 +72,7 @@ def check_resumed(options: argparse.Namespace) -> None:
 
     A checkpoint does not store x0 and sigma0.
     """
-    kept = cones.load(options.checkpoint, allow=allowed_by(options))
+    kept, started = checkpoints.read(options.checkpoint, allow=allowed_by(options))
     dim, method = kept.state.belief.dim, kept.method.lower()
     said = None if options.dim is None is options.x0 else start_from(options).size
     if said is not None and said != dim:
@@ -80,9 +80,11 @@ def check_resumed(options: argparse.Namespace) -> None:
     if options.method is not None and options.method != method:
         raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
     check_method(options, method)
-    popsize = kept.popsize >> kept.state.restarts  # each restart doubles it
+    popsize = getattr(kept, "first_popsize", kept.popsize)  # restarts change it
     if options.popsize is not None and options.popsize != popsize:
         raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
+    if options.noisy is not None and options.noisy != started.get("noisy"):
+        raise InputError(f"--resume: {options.checkpoint} was started with a different --noisy; omit the flag")
     given = [name for name in SET_BY if _is_given(options, name)]
     if not given:
         return

@@ -175,7 +175,7 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
         allow = "".join(f" --allow {name}" for name in allowed_by(options))
         print(f"cones: interrupted; `cones resume {folder}{allow}` goes on from here", file=sys.stderr)
         return 130
-    if trained.stop in ("all_nan", "diverged"):
+    if trained.stop in ("no_finite_loss", "diverged"):
         why = f"every episode failed, the first: {trained.problem}" if trained.problem else "the weights diverged"
         print(
             f"cones: the training has failed: {why}; if that is not the environment's doing, try a smaller --sigma or "

@@ -2,6 +2,8 @@
 
 from cones.estimators.asebo import Asebo
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopulation, Sample
+from cones.estimators.quadratic import Quadratic, QuadraticModel
+from cones.estimators.recombination import Recombination
 from cones.estimators.score_function import ScoreFunction
 from cones.estimators.shaping import SHAPINGS, Shaping, shaping_from
 
@@ -12,6 +14,9 @@ __all__ = [
     "Estimator",
     "NoiseLevel",
     "PastPopulation",
+    "Quadratic",
+    "QuadraticModel",
+    "Recombination",
     "Sample",
     "ScoreFunction",
     "Shaping",

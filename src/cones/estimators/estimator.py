@@ -42,12 +42,14 @@ class Estimate(NamedTuple):
         noise: its noise level.
         effective_samples: effective number of independent samples.
         diagnostics: further numbers by name; each becomes a column of the history.
+        model: a model of the loss around the belief, such as a `QuadraticModel`; None if the estimator has none.
     """
 
     gradient: Any
     noise: NoiseLevel
     effective_samples: float
     diagnostics: Mapping[str, float] = NO_DIAGNOSTICS
+    model: Any = None
 
 
 @dataclass(frozen=True)

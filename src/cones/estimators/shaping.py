@@ -23,7 +23,16 @@ from cones.component import Storable, identifier, imported, suggestion
 from cones.errors import InputError
 from cones.types import Vector
 
-__all__ = ["SHAPINGS", "Shaping", "centred_ranks", "normal_scores", "raw", "shaping_from", "standardised"]
+__all__ = [
+    "SHAPINGS",
+    "Shaping",
+    "centred_ranks",
+    "normal_scores",
+    "raw",
+    "recombination_weights",
+    "shaping_from",
+    "standardised",
+]
 
 
 def _ordered(losses: Vector) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -83,6 +92,36 @@ def _unit_variance(scores: Vector) -> Vector:
     return np.asarray(scores / size if size > 0.0 else scores)
 
 
+def recombination_weights(losses: Vector) -> Vector:
+    """The negative weights of CMA-ES (Hansen, 2016): log((N + 1) / 2) - log(rank), with ranks from 1.
+
+    The positive weights, of the better half, sum to 1. The negative ones sum to -1. Ties share their mean weight.
+
+    Example:
+        >>> recombination_weights(np.array([1.0, 4.0, 2.0, 3.0])).round(4)
+        array([-0.8042,  0.6951, -0.1958,  0.3049])
+    """
+    order, differs = _ordered(losses)
+    weights = _sorted_weights(losses.size)
+    if not differs.all():
+        groups = np.concatenate([[0], np.cumsum(differs)])
+        weights = (np.bincount(groups, weights) / np.bincount(groups))[groups]
+        if groups[-1] == 0:  # all tied
+            weights = np.zeros_like(weights)
+    utilities = np.empty(losses.size)
+    utilities[order] = weights
+    return utilities
+
+
+@lru_cache(maxsize=8)
+def _sorted_weights(size: int) -> Vector:
+    weights = np.log(np.arange(1, size + 1)) - np.log((size + 1) / 2)
+    better, worse = weights < 0.0, weights > 0.0
+    weights[better] /= -weights[better].sum()
+    weights[worse] /= weights[worse].sum()
+    return np.asarray(weights)
+
+
 def standardised(losses: Vector) -> Vector:
     """(losses - mean) / standard deviation.
 
@@ -126,6 +165,7 @@ SHAPINGS: dict[str, Callable[[Vector], Vector]] = {
     "normal_scores": normal_scores,
     "standardised": standardised,
     "raw": raw,
+    "recombination_weights": recombination_weights,
 }
 
 

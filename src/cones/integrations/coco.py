@@ -124,7 +124,7 @@ def run_suite(
                 raise StopIteration
 
         try:
-            _solve(problem, int(budget * problem.dimension), method, settings, seed, suite == "bbob-boxed", report)
+            _solve(problem, int(budget * problem.dimension), method, settings, seed, suite, report)
             standing.solved += int(problem.final_target_hit)
             before += problem.evaluations
         finally:
@@ -141,14 +141,15 @@ def _solve(
     method: str,
     settings: dict[str, Any],
     seed: int,
-    boxed: bool,
+    suite: str,
     report: Callable[..., None],
 ) -> None:
     lower, upper = np.asarray(problem.lower_bounds), np.asarray(problem.upper_bounds)
     rng = np.random.default_rng((seed, *problem.id_triple))
     x0 = np.asarray(problem.initial_solution)
     popsize = _popsize(method, x0.size, settings)
-    bounds: dict[str, Any] = {"bounds": list(zip(lower, upper, strict=True))} if boxed else {}
+    bounds: dict[str, Any] = {"bounds": list(zip(lower, upper, strict=True))} if suite == "bbob-boxed" else {}
+    exact = suite != "bbob-noisy"
     while problem.evaluations + popsize <= budget and not problem.final_target_hit:
         result = cones.minimize(
             problem,
@@ -159,7 +160,7 @@ def _solve(
             rng=int(rng.integers(2**31)),
             callback=report,
             **bounds,
-            **settings,
+            **{"noisy": False if exact else None, **settings},
         )
         if result.stop == "interrupted":
             raise KeyboardInterrupt

@@ -88,7 +88,8 @@ def minimize_module(
         vmap: evaluate the whole population by `torch.func.vmap`. The loss must be vectorisable (tensors in, tensor out;
             no `.item()`). This is several times faster for small modules, and not for large ones.
         callback: as for `cones.minimize`.
-        **settings: as for `cones.minimize`, such as sigma0, popsize, maxiter, maxtime, rng, method, disp.
+        **settings: as for `cones.minimize`, such as sigma0, popsize, maxiter, maxtime, rng, method, disp. With batches
+            `noisy` is True by default.
 
     Returns:
         The result of `cones.minimize`. An exception leaves the parameters as they were.
@@ -108,6 +109,8 @@ def minimize_module(
     population = _Population(module, loss, batches, vmap)
     vector = start = parameters_to_vector(module)
     try:
+        if batches is not None:
+            settings.setdefault("noisy", True)
         result = minimize(population, start, vectorized=True, callback=population.before(callback), **settings)
         vector = result.mean
         return result

@@ -30,13 +30,16 @@ COLUMNS = (
     "path_length",  # length of the path of the mean's recent directions; above 1 if they agree
     "step_status",  # the code of a `StepStatus`
     "failures",  # NaN losses in the population
+    "popsize",  # candidates of the iteration
+    "restart",  # number of restarts before the iteration
     "seconds",  # duration of the run so far
 )
 
 
 # Names that columns of components cannot have: the strategy's own, and those of results.
 RESERVED = frozenset(
-    {*COLUMNS[:7], "step_status", "failures", "seconds", "x", "fun", "nit", "nfev", "belief", "multiplier", "gap"}
+    {*COLUMNS[:7], "multiplier", "gap", "step_status", "failures", "popsize", "restart", "seconds"}
+    | {"x", "fun", "nit", "nfev", "belief"}
 )
 
 

@@ -10,7 +10,41 @@ from cones.beliefs import Belief, StepStatus
 from cones.component import Storable
 from cones.types import Vector
 
-__all__ = ["Outcome", "State"]
+__all__ = ["Descent", "Earlier", "Outcome", "State"]
+
+
+@dataclass(frozen=True)
+class Descent(Storable):
+    """The descent under way: what lies between two restarts.
+
+    Attributes:
+        best: its lowest loss.
+        improved: the iteration after which `best` was found.
+        plan: evaluations that adaptive radii plan for: infinite if unknown, None for all that are left.
+        limit: evaluations after which it ends in any case.
+    """
+
+    best: float = math.inf
+    improved: int = 0
+    plan: float | None = None
+    limit: float = math.inf
+
+
+@dataclass(frozen=True)
+class Earlier(Storable):
+    """The descents before the last restart.
+
+    Attributes:
+        belief: the final belief of the best one, by the level of its losses; None before the first restart.
+        level: that level, the median over its last iterations of the population's mean loss.
+        converged: the lowest loss of those that ended by a tolerance; infinite if none did.
+        policy: the state of the restart policy.
+    """
+
+    belief: Belief | None = None
+    level: float = math.inf
+    converged: float = math.inf
+    policy: Any = None
 
 
 @dataclass(frozen=True)
@@ -27,6 +61,9 @@ class State(Storable):
         failed_steps: number of iterations whose solver found no step.
         restarts: number of restarts.
         began, began_evaluations: iteration and evaluations at the last restart.
+        failed_populations: number of populations without a finite loss.
+        failed_in_a_row: the last that many populations had no finite loss.
+        descent, earlier: the descent since the last restart, and those before it.
     """
 
     belief: Belief
@@ -42,6 +79,10 @@ class State(Storable):
     restarts: int = 0
     began: int = 0
     began_evaluations: int = 0
+    failed_populations: int = 0
+    failed_in_a_row: int = 0
+    descent: Descent = Descent()
+    earlier: Earlier = Earlier()
 
 
 class Outcome(NamedTuple):

@@ -13,21 +13,22 @@ import numpy as np
 from cones.checks import check_integer, check_non_negative, check_number, check_positive
 from cones.component import Component, setting, suggestion
 from cones.errors import InputError
+from cones.kernels.spans import inner
 from cones.progress.history import History
 from cones.progress.state import State
 
 __all__ = [
-    "ALL_FAILED",
-    "ALL_FAILED_IN_A_ROW",
     "CALLBACK",
     "COLLAPSED",
     "DIVERGED",
     "ENDS_OF_DESCENT",
+    "FAILED_IN_A_ROW",
     "FAULTS",
     "INTERRUPTED",
     "BUDGETS",
     "LIMITS",
     "Limits",
+    "NO_FINITE_LOSS",
     "NO_STEP",
     "NO_STEP_IN_A_ROW",
     "RUNNING",
@@ -36,6 +37,7 @@ __all__ = [
     "check_limits",
     "criteria_from",
     "first_met",
+    "share_spent",
 ]
 
 
@@ -50,10 +52,12 @@ class StopReason:
 
 
 RUNNING = StopReason("running", "The run has not stopped.", -1)
-# After a first success, a run stops when this many populations in a row are all NaN.
-ALL_FAILED_IN_A_ROW = 10
-ALL_FAILED = StopReason(
-    "all_nan", f"All losses were NaN, in the first population or in the last {ALL_FAILED_IN_A_ROW}.", 5
+# After a first finite loss, a run stops when this many populations in a row have none.
+FAILED_IN_A_ROW = 10
+NO_FINITE_LOSS = StopReason(
+    "no_finite_loss",
+    f"No loss was finite, in the first population or in the last {FAILED_IN_A_ROW}: all were NaN or +inf.",
+    5,
 )
 CALLBACK = StopReason("callback", "The callback raised StopIteration.", 6)
 DIVERGED = StopReason(
@@ -63,9 +67,9 @@ COLLAPSED = StopReason("collapsed", "The spread is below the resolution of float
 # A run stops when its solver has failed this many times in a row.
 NO_STEP_IN_A_ROW = 10
 NO_STEP = StopReason("no_step", f"The solver found no step in the last {NO_STEP_IN_A_ROW} iterations.", 10)
-FAULTS = {reason.name: reason for reason in (ALL_FAILED, DIVERGED, COLLAPSED, NO_STEP)}
+FAULTS = {reason.name: reason for reason in (NO_FINITE_LOSS, DIVERGED, COLLAPSED, NO_STEP)}
 # Reasons that end a descent: the belief cannot improve further, but a restart may.
-ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "all_nan")
+ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "no_finite_loss")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard.", 7)
 
 
@@ -97,18 +101,35 @@ class FTarget(Criterion):
 
 @dataclass(frozen=True)
 class XTol(Criterion):
+    """Met if the belief's standard deviations and its mean's last step are at most the limit, or lost in rounding.
+
+    A deviation is lost in rounding if a fifth of it does not change the mean.
+    """
+
     name, status, success = "xtol", 0, True
     text = "The belief's largest standard deviation and its mean's last step are within xtol = {limit:g}."
 
     def met(self, state: State, history: History) -> bool:
-        if not len(history) or history.latest("step") > self.limit:
+        if not len(history):
             return False
-        return float(state.belief.standard_deviations().max()) <= self.limit
+        mean = state.belief.mean
+        rounding = 2.5 * float(np.finfo(mean.dtype).eps)
+        if history.latest("step") > self.limit + rounding * math.sqrt(inner(mean, mean)):
+            return False
+        deviations = state.belief.standard_deviations()
+        return bool((deviations <= np.maximum(self.limit, rounding * np.abs(mean))).all())
+
+
+# Losses that differ by less than this share of their size are equal up to the rounding of a sum of many terms.
+ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
 class FTol(Criterion):
-    """Met if the losses of the population, and the mean losses of ten iterations, differ by at most the limit."""
+    """Met if the losses of the population, and the mean losses of ten iterations, differ by at most the limit.
+
+    Differences within the rounding of the losses themselves count as none.
+    """
 
     name, status, success = "ftol", 0, True
     text = "Losses within the population and over the last ten iterations differ by at most ftol = {limit:g}."
@@ -116,21 +137,23 @@ class FTol(Criterion):
     def met(self, state: State, history: History) -> bool:
         if state.iteration - state.began < 10:
             return False
+        limit = max(self.limit, ROUNDING * abs(history.latest("mean_loss")))
         # `not <=` so that NaN (no finite loss) is not met.
-        if not history.latest("loss_deviation") <= self.limit:
+        if not history.latest("loss_deviation") <= limit:
             return False
-        return bool(np.ptp(history.last("mean_loss", 10)) <= self.limit)
+        return bool(np.ptp(history.last("mean_loss", 10)) <= limit)
 
 
 @dataclass(frozen=True)
 class MaxFev(Criterion):
     """Met before the iteration that would exceed the budget."""
 
+    reserve: int = setting(0, "Evaluations that are kept for the end of the run.")
     name, status = "maxfev", 1
     text = "The budget of maxfev = {limit:g} evaluations is spent."
 
     def met(self, state: State, history: History) -> bool:
-        return state.evaluations + state.popsize > self.limit
+        return state.evaluations + state.popsize > self.limit - self.reserve
 
 
 @dataclass(frozen=True)
@@ -154,24 +177,47 @@ class MaxTime(Criterion):
 
 @dataclass(frozen=True)
 class Stagnation(Criterion):
-    """Met if neither the best loss nor the median of the mean loss improved over `limit` iterations.
+    """Met if a descent has not improved over a window of `limit` iterations.
 
-    The median compares the second half of the window with the first, so that a noisy run continues while its
-    population improves.
+    Its best loss is older than half of the window, and the median of the mean loss in the second half is not below
+    that in the first. A noisy run therefore continues while its population improves.
+
+    A restart has nothing to gain either if a model that predicts its losses has its minimum above the best loss of
+    earlier descents, even if the model should be wrong by twice the gain that it promises.
     """
 
+    popsize: int = setting(
+        0,
+        "Popsize that the limit is for; with another one, what exceeds 100 changes in inverse "
+        "proportion. 0: the limit holds for all.",
+    )
     name, status = "stagnation", 4
-    text = "Neither the best nor the mean loss has improved in the last {limit:g} iterations."
+    text = "Neither the best nor the mean loss improves any more (stagnation = {limit:g} iterations)."
 
     def met(self, state: State, history: History) -> bool:
+        if state.restarts and _above_best(state, history):
+            return True
         window = int(self.limit)
-        if state.iteration - state.began <= window:
+        if self.popsize:
+            window = STAGNATION + int((self.limit - STAGNATION) * self.popsize / state.popsize)
+        if state.iteration - max(state.began, state.descent.improved) <= window / 2:
             return False
-        best = history.last("best", window + 1)
-        if best[-1] < best[0]:
+        if state.iteration - state.began <= window:
             return False
         older, newer = (half[~np.isnan(half)] for half in np.array_split(history.last("mean_loss", window), 2))
         return not (older.size and newer.size and np.median(newer) < np.median(older))
+
+
+# Agreement of a model with the losses from which on its minimum counts; see `cones.estimators.quadratic`.
+RELIABLE = 0.8
+
+
+def _above_best(state: State, history: History) -> bool:
+    """True if a reliable model of this descent has its minimum clearly above the best loss of the run."""
+    if "model_minimum" not in history or not history.latest("agreement") > RELIABLE:
+        return False
+    promised = max(state.descent.best - history.latest("model_minimum"), 0.0)
+    return state.descent.best - 3.0 * promised > state.best_fun + 1e-9 * abs(state.best_fun)
 
 
 class Limits(TypedDict, total=False):
@@ -201,6 +247,7 @@ LIMITS: dict[str, Any] = {
 }
 BUDGETS = ("maxfev", "maxiter", "maxtime")
 DEFAULT_MAXITER = 1000
+STAGNATION = 100  # the least window of "auto"
 
 
 def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = ()) -> None:
@@ -222,8 +269,9 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
     """
     check_limits("resume", limits)
     given = {**LIMITS, **limits}
-    if given["stagnation"] == "auto":
-        given["stagnation"] = 100 + int(100 * dim**1.5 / popsize)
+    automatic = given["stagnation"] == "auto"
+    if automatic:
+        given["stagnation"] = STAGNATION + int(100 * dim**1.5 / popsize)
     implied = all(given.get(name) is None for name in BUDGETS)
     if implied:
         given["maxiter"] = DEFAULT_MAXITER
@@ -247,7 +295,7 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Crite
         elif name == "maxtime":
             criteria.append(MaxTime(check_positive(name, limit)))
         else:
-            criteria.append(Stagnation(check_integer(name, limit, 2)))
+            criteria.append(Stagnation(check_integer(name, limit, 2), popsize if automatic else 0))
     return tuple(criteria)
 
 
@@ -256,3 +304,10 @@ def first_met(criteria: tuple[Criterion, ...], state: State, history: History) -
         if criterion.met(state, history):
             return criterion.reason()
     return None
+
+
+def share_spent(criteria: Iterable[Criterion], state: State) -> float:
+    """The largest spent share of any budget."""
+    spent = {MaxFev: state.evaluations, MaxIter: state.iteration, MaxTime: state.seconds}
+    shares = [spent[kind] / criterion.limit for criterion in criteria if (kind := type(criterion)) in spent]
+    return min(1.0, max(shares, default=0.0))

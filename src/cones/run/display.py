@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from cones.progress.stopping import MaxFev, MaxIter, MaxTime
+from cones.progress.stopping import share_spent
 from cones.strategy import Strategy
 
 __all__ = ["ProgressLine", "describe", "duration"]
@@ -80,10 +80,7 @@ def describe(strategy: Strategy) -> str:
 
 def fraction_done(strategy: Strategy) -> float:
     """The largest spent share of any budget."""
-    state = strategy.state
-    spent = {MaxFev: state.evaluations, MaxIter: state.iteration, MaxTime: state.seconds}
-    shares = [spent[kind] / criterion.limit for criterion in strategy.criteria if (kind := type(criterion)) in spent]
-    return min(1.0, max(shares, default=0.0))
+    return share_spent(strategy.criteria, strategy.state)
 
 
 def duration(seconds: float) -> str:

@@ -17,13 +17,13 @@ __all__ = ["Observer", "iterate"]
 class Observer:
     """Follows a run. Override the methods you need.
 
-    The loop calls them in the order below: `stop` before every iteration, `asked`, `evaluated` and `told` in it, and
-    `ended` once, even after an exception. An interrupt may come between any two calls. An iteration counts if
-    `strategy.tell` finished, which increments `strategy.state.iteration`.
+    The loop calls them in the order below: `stop` before every iteration, `asked`, `evaluated` and `told` in it,
+    `finished` if there is a reason to stop, and `ended` once, even after an exception. An interrupt may come between
+    any two calls. An iteration counts if `strategy.tell` finished, which increments `strategy.state.iteration`.
     """
 
     def begun(self) -> None:
-        """The run starts, or continues from a checkpoint."""
+        """The run starts, or continues from a checkpoint. The evaluator is open."""
 
     def stop(self) -> StopReason | None:
         """A reason to stop, in addition to the strategy's own criteria; None to continue."""
@@ -37,6 +37,9 @@ class Observer:
 
     def told(self, seconds: float) -> None:
         """The strategy was updated; its ask and tell took `seconds`."""
+
+    def finished(self, reason: StopReason) -> None:
+        """The run has stopped for a reason. The evaluator is still open."""
 
     def ended(self) -> None:
         """The evaluator is closed. An exception that ended the run propagates after this call."""
@@ -64,6 +67,8 @@ def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observ
             seconds = asked - begin + time.perf_counter() - evaluated
             for observer in observers:
                 observer.told(seconds)
+        for observer in observers:
+            observer.finished(reason)
     return reason
 
 

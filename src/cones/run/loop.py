@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from os import PathLike, fspath
 from typing import Any
@@ -19,6 +19,8 @@ from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
 from cones.run import checkpoint as checkpoints
 from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
+from cones.run.noise import Estimate, FinalEvaluations
+from cones.run.start import StartEvaluation
 from cones.storage import check_storable
 from cones.strategy import Strategy
 from cones.types import Vector
@@ -37,17 +39,22 @@ def run_to_end(
     disp: bool,
     checkpoint: str | PathLike[str] | None,
     checkpoint_every: int | None,
+    noisy: bool | None = None,
+    estimate: Mapping[str, Any] | None = None,
 ) -> OptimizeResult:
-    """Run the loop to its end. The result, or the exception, includes all evaluations."""
-    outcome = _Outcome(strategy, evaluator)
+    """Run the loop to its end. The result, or the exception, includes all evaluations.
+
+    `estimate` is that of the checkpoint from which the run continues.
+    """
+    outcome = _Outcome(strategy, evaluator, noisy, Estimate(**estimate or {}))
     display = _Display(strategy) if disp else None
-    observers: list[Observer] = [outcome]
+    observers: list[Observer] = [StartEvaluation(strategy, evaluator, outcome.failed_in), outcome, outcome.final]
     try:
         if callback is not None and not callable(callback):
             raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
         if checkpoint is not None:
-            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every}
-            observers.append(_Saver(strategy, fspath(checkpoint), run))
+            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy}
+            observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final))
         if display:
             observers.append(display)
         if callback is not None:
@@ -66,15 +73,16 @@ def run_to_end(
             error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
         raise
     if display:
-        display.finish(reason.message + outcome.summary())
+        display.finish(reason.message + outcome.final.estimate.sentence() + outcome.summary())
     return outcome.result(reason)
 
 
 class _Outcome(Observer):
     """The result, including the known losses of an interrupted population."""
 
-    def __init__(self, strategy: Strategy, evaluator: Evaluator) -> None:
+    def __init__(self, strategy: Strategy, evaluator: Evaluator, noisy: bool | None, estimate: Estimate) -> None:
         self._strategy, self._evaluator = strategy, evaluator
+        self.final = FinalEvaluations(strategy, evaluator, noisy, estimate, self.failed_in)
         self._failures: list[str] = []
         self._asked = -1  # the last iteration whose evaluation began
 
@@ -82,8 +90,12 @@ class _Outcome(Observer):
         self._asked = self._strategy.state.iteration
 
     def evaluated(self, losses: Vector, seconds: float) -> None:
+        self.failed_in(f"iteration {self._asked}")
+
+    def failed_in(self, place: str) -> None:
+        """Note why candidates of the last evaluation have no loss."""
         failures = sorted(self._evaluator.failures.items())
-        self._failures += [f"iteration {self._asked}, candidate {k}: {why}" for k, why in failures]
+        self._failures += [f"{place}, candidate {k}: {why}" for k, why in failures]
 
     def summary(self) -> str:
         """The failures in one sentence; empty if there are none."""
@@ -92,8 +104,12 @@ class _Outcome(Observer):
 
     def result(self, reason: StopReason) -> OptimizeResult:
         strategy, partial = self._strategy, self._evaluator.partial
-        result = strategy.result_with(reason)
+        result, estimate = strategy.result_with(reason), self.final.estimate
         result.failures = self._failures
+        result.noisy, result.use = estimate.noisy, estimate.use
+        result.mean_fun, result.mean_fun_error = estimate.mean_fun, estimate.mean_fun_error
+        result.x_fun, result.x_fun_error = estimate.x_fun, estimate.x_fun_error
+        result.message += estimate.sentence()
         cut_short = self._asked == strategy.state.iteration  # its losses were not told
         if cut_short and partial is not None and not np.isnan(partial).all():
             best = int(np.nanargmin(partial))
@@ -106,14 +122,17 @@ class _Outcome(Observer):
 class _Saver(Observer):
     """Writes checkpoints. A failure to write the first is an error, a later one a warning."""
 
-    def __init__(self, strategy: Strategy, path: str, run: dict[str, Any]) -> None:
-        self._strategy, self._path, self._run = strategy, path, run
+    def __init__(self, strategy: Strategy, path: str, run: dict[str, Any], final: FinalEvaluations) -> None:
+        self._strategy, self._path, self._run, self._final = strategy, path, run, final
         self._every: int | None = run["checkpoint_every"]
         self._write()
 
     def _write(self) -> None:
-        checkpoints.save(self._path, self._strategy, self._run)
-        self._iteration, self._time = self._strategy.state.iteration, time.monotonic()
+        checkpoints.save(self._path, self._strategy, {**self._run, "estimate": self._final.stored()})
+        self._state, self._time = self._strategy.state, time.monotonic()
+
+    def begun(self) -> None:
+        self.ended()  # with the loss of the start
 
     def told(self, seconds: float) -> None:
         if self._every is None:
@@ -126,12 +145,12 @@ class _Saver(Observer):
             self.ended()
 
     def ended(self) -> None:
-        if self._iteration == self._strategy.state.iteration:
+        if self._state is self._strategy.state:
             return
         try:
             self._write()
         except NotStorableError:
-            self._iteration = self._strategy.state.iteration
+            self._state = self._strategy.state
             raise
         except CheckpointError as error:
             warnings.warn(f"{error}; the previous checkpoint is kept", RuntimeWarning, stacklevel=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -10,26 +11,33 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, Never, Unpack
 
+import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
-from cones.checks import check_integer, check_one_of
+from cones.checks import check_bool, check_integer, check_one_of
 from cones.component import suggestion
 from cones.errors import InputError
 from cones.estimators import Estimator
 from cones.evaluate import Objective, Workers, evaluator_from
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
-from cones.progress.stopping import LIMITS, Limits, criteria_from
+from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
+from cones.restarts import Bipop, Restarts
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
+from cones.run.noise import with_reserve
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.steps import Balls, StepRule
 from cones.types import Vector
 
 __all__ = ["minimize", "resume", "scipy_method"]
+
+# By default, `minimize` restarts if more than this share of the budget is left after the first descent, ...
+SHARE_LEFT = 0.5
+RESTARTS_UP_TO = 10_000  # ... and up to this dimension: beyond, descents do not end early, and the start takes memory
 
 
 def minimize(
@@ -57,7 +65,7 @@ def minimize(
     ftol: float | None = 1e-11,
     stagnation: float | Literal["auto"] | None = "auto",
     popsize: int | None = None,
-    radius: float | Literal["adaptive", "paper"] | Balls | None = None,
+    radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
     belief: str | None = None,
     antithetic: bool | Literal["auto"] | None = None,
     estimator: Text | Estimator | None = None,
@@ -65,7 +73,8 @@ def minimize(
     step: Text | StepRule | None = None,
     solver: Text | Solver | None = None,
     optimizer: Text | Optimizer[Any] | None = None,
-    restarts: int | None = None,
+    restarts: int | Text | Restarts | None = None,
+    noisy: bool | None = None,
     dtype: DTypeLike | None = None,
     noise_table: int | None = None,
     chunked: bool | None = None,
@@ -78,7 +87,8 @@ def minimize(
     Args:
         fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a (k, n) array, one
             candidate per row, and returns k losses. NaN ranks worst.
-        x0: initial candidate, shape (n,), or a belief.
+        x0: initial candidate, shape (n,), or a belief. It is evaluated first, or the belief's mean, and is the result
+            if nothing is better; not if `maxfev` leaves no room for it beside the first population.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es", "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
@@ -94,7 +104,13 @@ def minimize(
         checkpoint: file for checkpoints, for `cones.resume` after a crash.
         checkpoint_every: iterations between checkpoints; by default, one after each iteration that ends at least 30
             seconds after the last one.
-        bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, optimizer, restarts, dtype,
+        restarts: what follows a descent that has ended while budget is left: a number of restarts, each with twice the
+            popsize; "auto", large and small populations in turn until the budget is spent; 0, none. By default "auto"
+            if `maxfev` or `maxtime` is given, more than half of it is left after the first descent, and x0 has at most
+            10000 coordinates.
+        noisy: True: the loss is stochastic. A share of the budget, 1% and at least 10 evaluations, is kept to measure
+            the loss at the mean and at x. False: it is not. None: one evaluation of x at the end tells.
+        bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, optimizer, dtype,
             noise_table, chunked: settings of the method; see `cones.CoNES` and `cones.methods.Settings`. None is the
             method's default.
         ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off. Without
@@ -105,7 +121,11 @@ def minimize(
         A `scipy.optimize.OptimizeResult` with x and fun (the best candidate and its loss), nfev, nit, success, status,
         message, stop (the criterion's name), history (a dict of arrays, one number per iteration each), failures (why
         candidates counted as NaN after `retries`), failed_steps (iterations whose solver found no step), restarts, and
-        the final belief. Ctrl-C returns the best so far, with status 7.
+        the final belief and its mean, those of the best descent. Ctrl-C returns the best so far, with status 7.
+
+        On a noisy loss `fun` is the lowest of many values and biased low. `noisy` says whether the loss is noisy (None:
+        unknown), mean_fun and mean_fun_error are the loss at the mean and its standard error, x_fun and x_fun_error
+        those at x, measured again at the end (NaN if they were not), and `use` is "mean" or "best": the better answer.
 
         If `fun` raises, the exception propagates with a note that names the candidate. Its attribute `cones_result` is
         the result so far.
@@ -118,25 +138,32 @@ def minimize(
     """
     if unknown:
         name = next(iter(unknown))
-        known = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
-        raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, known)}")
+        names = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
+        raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, names)}")
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     settings: dict[str, Any] = {
         "bounds": bounds, "rng": rng, "popsize": popsize, "radius": radius, "belief": belief,
         "antithetic": antithetic, "estimator": estimator, "shaping": shaping, "step": step, "solver": solver,
-        "optimizer": optimizer, "restarts": restarts, "dtype": dtype, "noise_table": noise_table,
+        "optimizer": optimizer, "restarts": restarts, "noisy": noisy, "dtype": dtype, "noise_table": noise_table,
         "chunked": chunked, "diagonal": diagonal, "options": options,
     }  # fmt: skip
     limits = {
         "ftarget": ftarget, "maxfev": maxfev, "maxiter": maxiter, "maxtime": maxtime, "xtol": xtol, "ftol": ftol,
         "stagnation": stagnation,
     }  # fmt: skip
+    noisy = None if noisy is None else check_bool("noisy", noisy)
+    known = settings_of_method(method)
+    if "noisy" not in known:  # the end of the run is the same for all methods
+        settings["noisy"] = None
+    if restarts is None and "restarts" in known and _worth_restarts(x0, maxfev, maxtime):
+        settings["restarts"] = Bipop(share=SHARE_LEFT)
     given = {name: value for name, value in settings.items() if value is not None}
     for name in given:
-        if name not in settings_of_method(method):
+        if name not in known:
             raise TypeError(f"{name}: not a setting of method {method!r}")
     strategy = make(x0, sigma0, **given, **limits)
+    strategy.criteria = with_reserve(strategy.criteria, noisy, strategy.popsize)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
     if checkpoint is not None and os.path.exists(checkpoint):
@@ -148,7 +175,13 @@ def minimize(
         if checkpoint is None:
             raise InputError("checkpoint_every: expected together with checkpoint, got no checkpoint")
     evaluator = evaluator_from(objective, workers, timeout, retries)
-    return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every)
+    return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
+
+
+def _worth_restarts(x0: ArrayLike | Belief, maxfev: float | None, maxtime: float | None) -> bool:
+    """True if `minimize` restarts by default: a budget was given, and a second belief costs little memory."""
+    budget = any(limit is not None and limit != math.inf for limit in (maxfev, maxtime))
+    return budget and (x0.dim if isinstance(x0, Belief) else np.size(x0)) <= RESTARTS_UP_TO
 
 
 def resume(
@@ -186,22 +219,25 @@ def resume(
         10
     """
     strategy, run = checkpoints.read(path, allow)
+    noisy = run.get("noisy")
     strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
     if limits:
         kept = {  # an implied maxiter is implied again, unless there is a budget now
-            criterion.name: criterion.limit
+            criterion.name: "auto" if isinstance(criterion, Stagnation) and criterion.popsize else criterion.limit
             for criterion in strategy.criteria
             if not getattr(criterion, "implied", False)
         }
         off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
-        strategy.criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+        criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+        strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
+        strategy.restart_if_ended()  # the budget may suffice now
     rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
     every = run.get("checkpoint_every")
     if checkpoint_every is not None:
         every = check_integer("checkpoint_every", checkpoint_every, 1)
     evaluator = evaluator_from(objective, workers, timeout, retries)
-    return run_to_end(strategy, evaluator, rows, callback, disp, path, every)
+    return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, run.get("estimate"))
 
 
 def scipy_method(

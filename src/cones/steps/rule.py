@@ -18,7 +18,7 @@ class IterationInfo(NamedTuple):
 
     Attributes:
         spent: evaluations since the last restart, before this iteration.
-        budget: total evaluations of the run; infinite if unknown.
+        budget: total evaluations that the run, or this descent of it, plans for; infinite if unknown.
     """
 
     spent: int = 0

@@ -138,6 +138,9 @@ class DiagonalGaussian(Gaussian):
         with np.errstate(over="ignore"):  # an infinite KL is correct here
             return after, 0.5 * float(tile_sums(formula, self.deviation, step.shift, step.log_ratio.values))
 
+    def restarted(self, mean: Vector, factor: float) -> Self:
+        return self.from_deviation(mean.copy(), self.deviation.dtype.type(factor) * self.deviation)  # keeps the dtype
+
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, covariance = self._checked(gradient)
         return Gradient(self.variance * mean, 2.0 * self.variance**2 * covariance)

@@ -157,6 +157,9 @@ class FullGaussian(Gaussian):
         inverse = logs.map(lambda values: np.exp(-0.5 * values)).right_multiply(inverse)
         return self._trusted(self.mean + shift, factor, _synchronised(factor, inverse))
 
+    def restarted(self, mean: Vector, factor: float) -> Self:
+        return self._trusted(mean.copy(), factor * self.factor, self._inverse_transpose / factor)
+
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, matrix = self._checked(gradient)
         covariance = self.covariance
@@ -186,6 +189,15 @@ class FullGaussian(Gaussian):
         for name in ("factor", "inverse_transpose"):
             check_shape(name, check_array(name, state[name]), (mean.size, mean.size))
         return cls._trusted(mean, state["factor"], state["inverse_transpose"])
+
+    def frame_of(self, other: Self) -> tuple[Matrix, Vector]:
+        """T and t with z' = T z + t: a point z in the frame of `other`, expressed in the frame of this belief."""
+        inverse = self._inverse_transpose.T
+        return np.asarray(inverse @ other.factor), np.asarray(inverse @ (other.mean - self.mean))
+
+    def rows_to_frame(self, candidates: Matrix) -> Matrix:
+        """L^-1 (x - mean) for each row x."""
+        return self._rows_to_frame(candidates - self.mean)
 
     def _rows_to_frame(self, shifts: Matrix) -> Matrix:
         return np.asarray(shifts @ self._inverse_transpose)

@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,6 +99,10 @@ class Gaussian(Belief):
     @abstractmethod
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         """F^-1 gradient in the coordinates (mean, covariance); F is the Fisher information."""
+
+    def restarted(self, mean: Vector, factor: float) -> Self:
+        """The initial belief of a restart: at another mean, with the standard deviations times a factor."""
+        return self.start(mean, factor * self.standard_deviations())
 
     @abstractmethod
     def log_determinant(self) -> float:

@@ -57,6 +57,10 @@ class FrameMatrix(ABC):
         """Coordinates of the matrix, the same in every iteration, with the matrix's Frobenius norm."""
 
     @abstractmethod
+    def plus_outer(self, vector: Vector, weight: float) -> FrameMatrix:
+        """The matrix plus weight v v^T, projected onto the same family."""
+
+    @abstractmethod
     def dense(self) -> Matrix: ...
 
 
@@ -84,6 +88,9 @@ class DiagonalMatrix(FrameMatrix):
 
     def entries(self) -> Vector:
         return self.values
+
+    def plus_outer(self, vector: Vector, weight: float) -> DiagonalMatrix:
+        return DiagonalMatrix(elementwise(lambda values, v: values + weight * v * v, self.values, vector))
 
     def dense(self) -> Matrix:
         return np.diag(self.values)
@@ -126,6 +133,20 @@ class SpectralMatrix(FrameMatrix):
 
     def entries(self) -> Matrix:
         return self.dense()
+
+    def plus_outer(self, vector: Vector, weight: float) -> SpectralMatrix:
+        """In O(n rank) and a small eigenproblem: the basis grows by the part of the vector outside of it."""
+        inside = vector @ self.basis
+        outside = vector - self.basis @ inside
+        outside -= self.basis @ (outside @ self.basis)  # once more, against rounding errors
+        length = math.sqrt(inner(outside, outside))
+        core, basis = np.diag(self.values), self.basis
+        if self._left() and length > 1e-12 * math.sqrt(inner(vector, vector)):
+            basis = np.column_stack([basis, outside / length])
+            inside = np.append(inside, length)
+            core = np.diag(np.append(self.values, self.rest))
+        values, vectors = np.linalg.eigh(core + weight * np.outer(inside, inside))
+        return SpectralMatrix(values, basis @ vectors, self.rest)
 
     def _left(self) -> int:
         """Number of dimensions that the basis does not span."""

@@ -1,0 +1,7 @@
+"""Restarts: what a run does when a descent has ended and budget is left."""
+
+from cones.restarts.bipop import Bipop
+from cones.restarts.growing import Growing
+from cones.restarts.policy import DescentEnd, NextDescent, Restarts, restarts_from
+
+__all__ = ["Bipop", "DescentEnd", "Growing", "NextDescent", "Restarts", "restarts_from"]

@@ -1,0 +1,39 @@
+"""Where a restart begins: the first belief, there or elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cones.beliefs import Belief, Gaussian
+from cones.restarts.policy import NextDescent
+from cones.space.bounds import Box
+
+__all__ = ["generator", "start_of"]
+
+# Tells the random numbers of restarts from those of candidates.
+STREAM = 0x7E57A27
+
+
+def generator(seed: int, number: int) -> np.random.Generator:
+    """The random numbers of a restart; a checkpoint needs no state of a generator."""
+    return np.random.default_rng((STREAM, number, seed))
+
+
+def start_of(first: Belief, box: Box | None, descent: NextDescent, rng: np.random.Generator) -> Belief:
+    """The initial belief of a restart.
+
+    With `elsewhere` its mean is uniform in the box where both bounds are finite, and elsewhere a draw from the first
+    belief, x0 + sigma0 z. Beliefs that are not Gaussian start anew as they are.
+    """
+    if not isinstance(first, Gaussian) or (not descent.elsewhere and descent.factor == 1.0):
+        return first
+    mean = first.mean
+    if descent.elsewhere:
+        noise = rng.standard_normal((1, first.dim)).astype(mean.dtype)
+        mean = first.candidates(noise)[0]
+        if box is not None:
+            low, high = box.lower, box.upper
+            finite = np.isfinite(low) & np.isfinite(high)
+            uniform = rng.uniform(np.where(finite, low, 0.0), np.where(finite, high, 0.0))
+            mean = box.reflect(np.where(finite, uniform, mean).astype(mean.dtype))
+    return first.restarted(mean, descent.factor)
