@@ -51,7 +51,7 @@ def random_log_ratio(kind: str, dim: int, seed: int) -> FrameMatrix:
 
 
 def covariance_of(belief: Gaussian) -> np.ndarray:
-    covariance = encode(belief, "covariance")
+    covariance = belief.covariance if isinstance(belief, LowRankGaussian) else encode(belief, "covariance")
     return np.diag(covariance) if covariance.ndim == 1 else covariance
 
 

@@ -9,7 +9,8 @@ The mean's radius is such that successive directions are independent. So a long 
 is a direction in which the belief is too narrow all the time: a valley that no diagonal fits. On ripples, where the
 diagonal waits, the path is short. Axes are learnt as soon as the evidence exceeds `threshold` and the diagonal has
 nothing more to learn: the radius of its shape, in units of a natural gradient step, is below 1/4. If that radius has
-never been larger, the diagonal is noise, and is reset to that of the start.
+been larger before, the diagonal has been worth learning, and twice the evidence is needed; if not, the diagonal is
+noise, and is reset to that of the start.
 
 **Then D is frozen** up to its scale, and the step is the exact KL step at multiplier 1 with a path. In the frame of the
 belief, with the estimate (a, B) scaled so that the weights of the better half sum to 1, and chi = E|N(0, I)|:
@@ -61,6 +62,8 @@ __all__ = ["LowRank", "LowRankState"]
 HALF, PARENTS = 0.3989, 0.27
 # The shape's radius, in units of a natural gradient step, from which on the diagonal is learning.
 LEARNING = 0.25
+# A diagonal that has learnt is probably right: so many times the evidence is needed to freeze it.
+TWICE = 2.0
 # Distance from the pole of R, and the largest change of log sigma.
 NEAREST_POLE, LARGEST_GROWTH = 0.2, 1.0
 
@@ -96,7 +99,7 @@ class LowRank(StepRule):
     name = "low_rank"
 
     threshold: float = setting(2.0, "Evidence of the mean's path from which on axes are learnt; 0: at once.")
-    patience: float = setting(10.0, "Evaluations per dimension before axes may be learnt.")
+    patience: float = setting(20.0, "Evaluations per dimension before axes may be learnt.")
     horizon: float = setting(10.0, "Evaluations per dimension that the evidence averages over.")
     rate: float = setting(1.0, "Learning rate of the axes, relative to the rates above.")
     balls: Balls = setting(Balls(mean=PathLength(0.3, largest=1e6)), "Steps while the diagonal leads.", kind="step")
@@ -145,7 +148,8 @@ class LowRank(StepRule):
             state.learnt or learning,
         )
         step = step._replace(columns={**step.columns, "axes": 0.0, "evidence": evidence})
-        if learning or info.spent < self.patience * n or evidence <= self.threshold:
+        needed = self.threshold * (TWICE if state.learnt else 1.0)
+        if learning or info.spent < self.patience * n or evidence <= needed:
             return step, state
         if not state.learnt:
             step = step._replace(log_ratio=_forgotten(belief.deviation, state.start, step.log_ratio.trace()))
