@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cones import radius
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, Step, StepStatus
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, LowRankGaussian, Step, StepStatus
 from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.estimators import Estimate, Estimator
@@ -40,6 +40,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CMA",
     "ES",
+    "LowRankGaussian",
     "NES",
     "SGD",
     "Adam",

@@ -57,7 +57,7 @@ def test_the_step_is_the_kl_step_with_a_path_in_dense_algebra() -> None:
 
 
 def test_a_separable_loss_stays_diagonal_and_a_rotated_one_does_not() -> None:
-    n = 60
+    n = 120
     separable = run(cones.CoNES(np.ones(n), 1.0, maxfev=200 * n, **SETTINGS), ellipsoid(n, False), 60 * n)
     rotated = run(cones.CoNES(np.ones(n), 1.0, maxfev=200 * n, **SETTINGS), ellipsoid(n, True), 60 * n)
     assert separable.state.belief.diagonal

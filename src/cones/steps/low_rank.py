@@ -99,7 +99,7 @@ class LowRank(StepRule):
     name = "low_rank"
 
     threshold: float = setting(2.0, "Evidence of the mean's path from which on axes are learnt; 0: at once.")
-    patience: float = setting(20.0, "Evaluations per dimension before axes may be learnt.")
+    patience: float = setting(30.0, "Evaluations per dimension before axes may be learnt.")
     horizon: float = setting(10.0, "Evaluations per dimension that the evidence averages over.")
     rate: float = setting(1.0, "Learning rate of the axes, relative to the rates above.")
     balls: Balls = setting(Balls(mean=PathLength(0.3, largest=1e6)), "Steps while the diagonal leads.", kind="step")
