@@ -40,7 +40,6 @@ __version__ = "0.1.0"
 __all__ = [
     "CMA",
     "ES",
-    "LowRankGaussian",
     "NES",
     "SGD",
     "Adam",
@@ -57,6 +56,7 @@ __all__ = [
     "FullGaussian",
     "Gradient",
     "InputError",
+    "LowRankGaussian",
     "MissingExtraError",
     "Optimizer",
     "Population",
