@@ -140,7 +140,7 @@ class TestMinimizeFunction:
 
     def test_resume_refuses_another_noise_and_another_policy(self, capsys: pytest.CaptureFixture[str]) -> None:
         common = ("minimize", "losses:sphere", "--dim", "2", "--maxfev", "3000", "--quiet", "--checkpoint", "r.ckpt")
-        assert run(*common, "--restarts", "auto", "--noisy") == 0
+        assert run(*common, "--restarts", "auto", "--noisy", "--popsize", "8") == 0
         for more, said in ((["--no-noisy"], "--noisy"), (["--restarts", "3"], "--restarts")):
             assert run(*common, "--resume", *more) == 2
             assert f"was started with a different {said}" in capsys.readouterr().err

@@ -123,7 +123,7 @@ class TestRestartsByDefault:
         assert enough.restarts > 0
         assert 3.5 * spent < enough.nfev <= 4 * spent
         assert (enough.stop, enough.success) == ("maxfev", True)
-        little = cones.minimize(sphere, [1.0] * 4, rng=0, maxfev=1.5 * spent)
+        little = cones.minimize(sphere, [1.0] * 4, rng=0, maxfev=1.5 * spent // 1)
         assert (little.stop, little.restarts) == ("ftol", 0)
 
     def test_not_without_a_budget_and_not_by_ask_and_tell(self) -> None:
@@ -169,11 +169,12 @@ class TestRestartsByDefault:
 
     def test_a_larger_budget_lets_a_finished_run_restart(self, tmp_path: Path) -> None:
         path = tmp_path / "run.ckpt"
-        first = cones.minimize(sphere, [1.0] * 3, rng=0, maxfev=1000, checkpoint=path)
+        spent = cones.minimize(sphere, [1.0] * 3, rng=0, maxfev=10_000, restarts=0).nfev
+        first = cones.minimize(sphere, [1.0] * 3, rng=0, maxfev=1.5 * spent // 1, checkpoint=path)
         assert (first.stop, first.restarts) == ("ftol", 0)
-        more = cones.resume(path, sphere, maxfev=5000)
+        more = cones.resume(path, sphere, maxfev=10 * spent)
         assert more.restarts > 0
-        assert 1000 < more.nfev <= 5000
+        assert 2 * spent < more.nfev <= 10 * spent
 
     def test_kill_and_resume_in_the_middle_of_a_restart(self, tmp_path: Path) -> None:
         def rows(X: np.ndarray) -> np.ndarray:
@@ -236,5 +237,5 @@ class TestEndsOfDescents:
 
         result = cones.minimize(noisy, [10.0] * 5, sigma0=0.5, vectorized=True, rng=0, maxiter=20_000)
         assert result.stop == "stagnation"
-        assert sphere(result.mean) < 0.5
+        assert sphere(result.mean) < 1.5  # 500 at the start
         assert result.nit < 3000

@@ -147,6 +147,8 @@ class Quadratic(Estimator):
         if model is None:
             return estimate._replace(diagnostics={"agreement": 0.0, "reused": 0.0}), state
         diagnostics = {"agreement": model.agreement, "reused": float(len(state.losses))}
+        if not np.isfinite(sample.losses).all():  # a model of the finite losses does not see where the others are
+            return estimate._replace(diagnostics=diagnostics), state
         if math.isfinite(lowest := model.minimum()):
             diagnostics["model_minimum"] = lowest
         return estimate._replace(diagnostics=diagnostics, model=model), state

@@ -2,12 +2,15 @@ r"""Two populations (BIPOP): large ones that grow, and small ones that search cl
 
 With lambda the first descent's popsize, k the number of large restarts so far, and U, U' uniform in [0, 1]:
 
-    large    popsize 2^(k+1) lambda                                 sigma0
-    small    popsize lambda (2^k lambda / (2 lambda))^(U'^2)        sigma0 10^(-2 U)
+    large    popsize g^(k+1) lambda                          sigma0
+    small    popsize lambda max(1, g^k / 2)^(U'^2)           sigma0 10^(-2 U)
 
 A restart belongs to the regime with fewer evaluations so far; those of the first descent count as small. A small
 descent ends at half of the evaluations of the last large one. A large descent takes at least as many evaluations as
 the last large one. If fewer are left, a small one takes its place.
+
+The growth g is 3. Hansen's is 2; with 3, more targets are reached on functions with many minima and 2000 n evaluations,
+because populations that are large enough come earlier.
 
 Reference: Hansen, Benchmarking a BI-population CMA-ES on the BBOB-2009 function testbed, GECCO 2009.
 """
@@ -18,8 +21,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cones.checks import check_fraction, check_integer, store
+from cones.checks import check_fraction, check_integer, check_positive, store
 from cones.component import Storable, setting
+from cones.errors import InputError
 from cones.restarts.policy import DescentEnd, NextDescent, Restarts
 
 __all__ = ["Bipop", "BipopState"]
@@ -35,7 +39,7 @@ class BipopState(Storable):
     small: int = 0
     large: int = 0
     last_large: int = 0
-    doublings: int = 0
+    grown: int = 0
     is_large: bool = False
 
 
@@ -47,11 +51,14 @@ class Bipop(Restarts):
 
     limit: int | None = setting(None, "Largest number of restarts; None: as many as the budget allows.")
     share: float = setting(0.0, "Share of the budget that must be left after the first descent.")
+    growth: float = setting(3.0, "Factor from one large population to the next.")
 
     def __post_init__(self) -> None:
         if self.limit is not None:
             store(self, limit=check_integer("restarts.limit", self.limit, 0))
         store(self, share=check_fraction("restarts.share", self.share))
+        if check_positive("restarts.growth", self.growth) <= 1.0:
+            raise InputError(f"restarts.growth: expected a number above 1, got {self.growth}")
 
     def next(
         self, state: BipopState | None, end: DescentEnd, rng: np.random.Generator
@@ -61,16 +68,15 @@ class Bipop(Restarts):
             return None, state
         if (end.number == 0 and end.share_left < self.share) or end.left < LEAST_POPULATIONS * end.first_popsize:
             return None, state
-        popsize = 2 ** (state.doublings + 1) * end.first_popsize
-        if state.large <= state.small and max(state.last_large, LEAST_POPULATIONS * popsize) <= end.left:
-            plan = 2.0 * state.last_large  # a guess: twice the candidates, as many iterations
-            return NextDescent(popsize, elsewhere=True, plan=plan), replace(
-                state, is_large=True, doublings=state.doublings + 1
-            )
-        closer, fewer = rng.random(2)
-        ratio = max(1.0, 0.5 * 2**state.doublings)
-        popsize = int(end.first_popsize * ratio ** (fewer * fewer))
+        popsize = int(self.growth ** (state.grown + 1) * end.first_popsize)
         popsize -= (popsize - end.first_popsize) % 2  # pairs need an even number
+        if state.large <= state.small and max(state.last_large, LEAST_POPULATIONS * popsize) <= end.left:
+            plan = self.growth * state.last_large  # a guess: more candidates, as many iterations
+            return NextDescent(popsize, elsewhere=True, plan=plan), replace(state, is_large=True, grown=state.grown + 1)
+        closer, fewer = rng.random(2)
+        ratio = max(1.0, 0.5 * self.growth**state.grown)
+        popsize = int(end.first_popsize * ratio ** (fewer * fewer))
+        popsize -= (popsize - end.first_popsize) % 2
         limit = 0.5 * state.last_large
         return NextDescent(popsize, 10.0 ** (-2.0 * closer), True, limit, limit), replace(state, is_large=False)
 

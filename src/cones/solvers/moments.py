@@ -70,18 +70,19 @@ class MomentsLagrangian(Lagrangian):
         excess = math.exp(u)
         multiplier = self.smallest + excess
         poles = (self.smallest - self.b2) + excess  # lambda - 2 b
-        shift, growth = self.a / poles, self.b2 / poles  # m, and r - 1
-        divergence = 0.5 * float(shift @ shift + (growth - np.log1p(growth)).sum())
+        shift, growth, ratios = self.a / poles, self.b2 / poles, multiplier / poles  # m, r - 1, and r
+        logs = np.where(growth < -0.5, np.log(ratios), np.log1p(np.maximum(growth, -0.5)))
+        divergence = 0.5 * float(shift @ shift + (growth - logs).sum())
         # d m / d lambda = -m / pole and d r / d lambda = -(r - 1) / pole; d KL / d r = (1 - 1/r) / 2
-        slope = -float((shift * shift / poles).sum() + 0.5 * (growth * growth / (1.0 + growth) / poles).sum()) * excess
-        return Point(u, multiplier, divergence, slope, math.nan, (shift, growth))
+        slope = -float((shift * shift / poles).sum() + 0.5 * (growth * growth / ratios / poles).sum()) * excess
+        return Point(u, multiplier, divergence, slope, math.nan, (shift, growth, logs))
 
     def step(self, point: Point) -> Step[Any]:
-        shift, growth = point.extra
+        shift, growth, logs = point.extra
         gain = float(self.a @ shift + 0.5 * self.b2 @ (growth + shift * shift))
         return Step(
             shift=self.basis @ shift,
-            log_ratio=self.matrix.with_spectrum(np.log1p(growth)),
+            log_ratio=self.matrix.with_spectrum(logs),
             kl=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=gain * self.scale,

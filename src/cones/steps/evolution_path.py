@@ -70,7 +70,7 @@ class EvolutionPath(StepRule):
     name = "evolution_path"
 
     rate: float = setting(0.0, "Learning rate of the covariance relative to CMA-ES; 0 is max(1, log(n) / 2).")
-    threshold: float = setting(0.5, "Average rank correlation from which on the model leads; 1 switches it off.")
+    threshold: float = setting(0.5, "Average rank correlation from which on the model leads.")
 
     def __post_init__(self) -> None:
         store(
