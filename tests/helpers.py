@@ -8,7 +8,7 @@ import signal
 import numpy as np
 
 from cones import DiagonalGaussian, FullGaussian, Gradient, Step
-from cones.beliefs import Belief, DiagonalMatrix, FrameMatrix, Gaussian, SpectralMatrix, encode
+from cones.beliefs import Belief, DiagonalMatrix, FrameMatrix, Gaussian, LowRankGaussian, SpectralMatrix, encode
 from cones.estimators import Sample
 from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
 
@@ -18,6 +18,10 @@ def random_belief(kind: str, dim: int, seed: int) -> Gaussian:
     mean = rng.standard_normal(dim)
     if kind == "diagonal":
         return DiagonalGaussian(mean, rng.uniform(0.2, 3.0, dim))
+    if kind == "low_rank":
+        axes = min(2, dim - 1)
+        basis = np.linalg.qr(rng.standard_normal((dim, axes)))[0]
+        return LowRankGaussian(mean, rng.uniform(0.4, 1.7, dim), basis, [0.2, 5.0][:axes])
     if kind != "full":
         raise KeyError(f"no random belief of kind {kind!r}: say here how to make one")
     square = rng.standard_normal((dim, dim))
@@ -29,7 +33,7 @@ def random_gradient(kind: str, dim: int, seed: int) -> Gradient:
     mean = rng.standard_normal(dim)
     if kind == "diagonal":
         return Gradient(mean, rng.standard_normal(dim))
-    if kind != "full":
+    if kind not in ("full", "low_rank"):
         raise KeyError(f"no random gradient for kind {kind!r}: say here how to make one")
     square = rng.standard_normal((dim, dim))
     return Gradient(mean, square + square.T)
@@ -40,14 +44,14 @@ def random_log_ratio(kind: str, dim: int, seed: int) -> FrameMatrix:
     rng = np.random.default_rng(seed)
     if kind == "diagonal":
         return DiagonalMatrix(rng.standard_normal(dim))
-    if kind != "full":
+    if kind not in ("full", "low_rank"):
         raise KeyError(f"no random change of kind {kind!r}: say here how to make one")
     basis = np.linalg.qr(rng.standard_normal((dim, 2)))[0]
     return SpectralMatrix(rng.standard_normal(2), basis, 0.3)
 
 
 def covariance_of(belief: Gaussian) -> np.ndarray:
-    covariance = encode(belief, "covariance")
+    covariance = belief.covariance if isinstance(belief, LowRankGaussian) else encode(belief, "covariance")
     return np.diag(covariance) if covariance.ndim == 1 else covariance
 
 

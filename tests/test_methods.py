@@ -127,7 +127,10 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"popsize": 1}, "popsize: expected at least 2, got 1"),
         ({"popsize": 7}, "popsize: expected an even number of at least 2 for antithetic pairs, got 7"),
         ({"popsize": 7.5}, "popsize: expected an integer, got 7.5"),
-        ({"belief": "spherical"}, "belief: expected one of 'diagonal', 'full' or 'module:Class', got 'spherical'"),
+        (
+            {"belief": "spherical"},
+            "belief: expected one of 'diagonal', 'full', 'low_rank' or 'module:Class'",
+        ),
         ({"shaping": "ranks"}, "shaping: expected one of 'centred_ranks'"),
         ({"optimizer": "adm"}, r"optimizer: expected one of 'adam'.* got 'adm'; did you mean adam\?"),
         ({"solver": "simplex"}, "solver: expected 'dual' with adaptive radii, got 'simplex'"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cones import radius
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, Step, StepStatus
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, LowRankGaussian, Step, StepStatus
 from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.estimators import Estimate, Estimator
@@ -56,6 +56,7 @@ __all__ = [
     "FullGaussian",
     "Gradient",
     "InputError",
+    "LowRankGaussian",
     "MissingExtraError",
     "Optimizer",
     "Population",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian
+from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, LowRankGaussian
 from cones.checks import check_bool, check_finite, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
 from cones.errors import InputError
@@ -27,7 +27,7 @@ from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, initial_deviations
-from cones.steps import Balls, Convex, EvolutionPath, Natural, Plain, StepRule
+from cones.steps import Balls, Convex, EvolutionPath, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -47,10 +47,11 @@ class Settings(Limits, total=False):
     """Keyword arguments that ES, NES and CoNES share. None is the default, but switches a stop criterion off."""
 
     belief: Annotated[
-        Literal["diagonal", "full"] | str | None,
-        'Covariance: "diagonal", "full", or "module:Class". CoNES chooses by dimension and budget; see its `radius`. '
-        "ES, NES and the paper's method: diagonal by default.",
+        Literal["diagonal", "full", "low_rank"] | str | None,
+        'Covariance: "diagonal", "full", "low_rank", or "module:Class". CoNES chooses by dimension and budget; see its '
+        "`radius`. ES, NES and the paper's method: diagonal by default.",
     ]
+    rank: Annotated[int | None, "Largest rank of a low-rank covariance. By default twice 2 + 2 log(n)."]
     popsize: Annotated[
         int | None,
         "Candidates per iteration. By default 100; CoNES: 4 + 3 log(n) with a full covariance, else 4 + 3 sqrt(n), at "
@@ -198,6 +199,9 @@ def CoNES(
         rule: StepRule = component_from("step", step)
         if isinstance(rule, EvolutionPath):
             return _compose("CoNES", x0, sigma0, rule, **{**_with_path(x0, size, given), **given})
+        if isinstance(rule, LowRank):
+            belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
+            return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **belief, **given})
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), "belief": None, **given})
         radius = rule
@@ -216,6 +220,8 @@ def CoNES(
                 "the paper's method uses one: radius='paper'"
             )
         rule = radius if isinstance(radius, Balls) else Balls()
+        if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
+            rule = LowRank() if isinstance(radius, str) else LowRank(balls=rule)
         return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
@@ -230,8 +236,8 @@ OWN = {
     "radius": 'CoNES: "auto" (nothing to tune), "adaptive" (three balls with adaptive radii), "paper" (one KL ball of '
     "radius sqrt(2 n), then Adam), or the radius of that ball.",
     "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
-    "step": 'CoNES: a step rule instead of radius and solver: "evolution_path", "balls", "convex,radius=R", or '
-    '"module:Class".',
+    "step": 'CoNES: a step rule instead of radius and solver: "evolution_path", "balls", "low_rank", '
+    '"convex,radius=R", or "module:Class".',
     "diagonal": "CMA: a diagonal covariance throughout.",
     "options": "CMA: further options of PyCMA by name.",
 }
@@ -334,6 +340,7 @@ def _compose(
     step: StepRule,
     *,
     belief: str | None = None,
+    rank: int | None = None,
     popsize: int = 100,
     antithetic: bool | Literal["auto"] = True,
     estimator: Text | Estimator = "score_function",
@@ -354,6 +361,10 @@ def _compose(
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
     box = box_from(bounds, mean)
     start = _initial_belief(x0, mean, sigma0, belief, box)
+    if rank is not None:
+        if not isinstance(start, LowRankGaussian):
+            raise InputError(f"rank: expected none without belief='low_rank', got {rank!r}")
+        start = start.with_rank(rank)
     popsize = check_integer("popsize", popsize, 2)
     algorithm = Algorithm(
         _design(antithetic),
@@ -365,7 +376,7 @@ def _compose(
     algorithm.design.check(popsize)
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
-        if not isinstance(start, DiagonalGaussian):
+        if not isinstance(start, DiagonalGaussian | LowRankGaussian):
             raise InputError(f"dtype: expected 'float64' with this belief, got {dtype!r}")
         with np.errstate(over="ignore"):
             start = start.as_type(dtype)

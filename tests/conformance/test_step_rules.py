@@ -19,9 +19,9 @@ from cones.steps import IterationInfo, StepRule
 
 every_rule = variants("step")
 # Rules whose covariance goes on by what they remember where all losses are tied.
-FOLLOWS_MEMORY = ("balls",)
+FOLLOWS_MEMORY = ("balls", "low_rank")
 # What a step does if the gradient is multiplied by a positive number.
-INVARIANT, LINEAR = ("convex", "balls", "evolution_path"), ("plain", "natural")
+INVARIANT, LINEAR = ("convex", "balls", "evolution_path", "low_rank"), ("plain", "natural")
 DIM, SAMPLES = 6, 12
 INFO = IterationInfo(240, 10_000.0)
 

@@ -33,6 +33,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
         "balls": [{}, {"mean": "path_length", "shape": "path_length"}],
         "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
+        "low_rank": [{}, {"threshold": 0.0, "rate": 2.0}],
     },
     "divergence": {"kl": [{}]},
     "solver": {"dual": [{}], "cvxpy": [{}], "clarabel": [{}], "scs": [{}], "mosek": [{}]},
@@ -58,7 +59,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     },
 }
 # Beliefs are made from a mean and deviations, not from settings; `helpers.random_belief` makes others.
-BELIEFS = ("diagonal", "full")
+BELIEFS = ("diagonal", "full", "low_rank")
 
 INTERFACES: dict[str, type[Component]] = {
     interface.kind: interface for interface in Component.__subclasses__() if interface.__module__.startswith("cones.")

@@ -11,7 +11,9 @@ from cones.beliefs.gaussian.encodings import (
 )
 from cones.beliefs.gaussian.full import FullGaussian
 from cones.beliefs.gaussian.gaussian import FrameGradient, Gaussian, Gradient
+from cones.beliefs.gaussian.low_rank import LowRankGaussian, default_rank
 from cones.beliefs.gaussian.matrices import DiagonalMatrix, FrameMatrix, SpectralMatrix
+from cones.beliefs.gaussian.spanned import Span, SpannedMatrix
 from cones.beliefs.step import Step, StepStatus
 
 __all__ = [
@@ -24,10 +26,14 @@ __all__ = [
     "FullGaussian",
     "Gaussian",
     "Gradient",
+    "LowRankGaussian",
+    "Span",
+    "SpannedMatrix",
     "SpectralMatrix",
     "Step",
     "StepStatus",
     "decode",
+    "default_rank",
     "encode",
     "gradient_from_encoding",
     "gradient_to_encoding",

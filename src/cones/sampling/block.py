@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cones.kernels.buffers import aligned
 from cones.kernels.spans import SPAN, TILE, tile_count, tile_slice
 from cones.kernels.threads import for_blocks
+from cones.sampling.noise import WORTH_THREADS
 from cones.sampling.population import Population
 from cones.sampling.samplers import SpanSampler
 from cones.types import Matrix
@@ -48,6 +49,32 @@ class NoiseBlock:
         width = SPAN if kept is None else TILE
         count = tile_count(dim, width)
         for_blocks(work, count, count > 1)
+
+    def over_spans(self, use: Callable[[slice, Matrix], None]) -> None:
+        """See `cones.beliefs.gaussian.gaussian.NoiseRows`."""
+        population = self.population
+        kept = self.matrix() if population.plan.transform is not None else self.kept
+        dim, rows = population.belief.dim, population.plan.rows
+        buffer = aligned((rows, min(SPAN, dim)), population.noise.dtype) if kept is None else None
+        for piece in range(tile_count(dim, SPAN)):
+            columns = tile_slice(piece, dim, SPAN)
+            if kept is not None:
+                use(columns, kept[:, columns])
+            elif buffer is not None:
+                normals = buffer[:, : columns.stop - columns.start]
+                self._redraw(piece, normals)
+                use(columns, normals)
+
+    def _redraw(self, piece: int, normals: Matrix) -> None:
+        """Write one span of all rows."""
+        population, (rows, width) = self.population, normals.shape
+
+        def work(first: int, last: int) -> None:
+            sampler = population.noise.sampler(population.iteration, population.belief.dim, rows)
+            for row in range(first, last):
+                sampler.draw(row, piece, normals[row])
+
+        for_blocks(work, rows, rows * width >= WORTH_THREADS)
 
     def _blocks(
         self, piece: int, columns: slice, kept: Matrix | None, sampler: SpanSampler | None, buffer: Matrix

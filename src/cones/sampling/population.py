@@ -134,8 +134,9 @@ class Population:
         size = count if self.belief.separable else PRODUCT_ROWS
         first, last = (start, stop) if self.belief.separable else self._aligned(start, stop)
         noise = self.noise_rows(first, last)
-        if ((first, last) == (start, stop) and count <= size) or self.belief.separable:
-            self.belief.draw(noise, candidates)
+        if (first, last) == (start, stop):
+            for k in range(0, count, max(size, 1)):
+                self.belief.draw(noise[k : k + size], candidates[k : k + size])
         else:
             made = np.empty((last - first, self.plan.per_row, dim), whole.dtype)
             for k in range(0, last - first, size):

@@ -3,8 +3,20 @@
 from cones.steps.balls import Balls, BallsState
 from cones.steps.convex import Convex
 from cones.steps.evolution_path import EvolutionPath
+from cones.steps.low_rank import LowRank, LowRankState
 from cones.steps.natural import Natural
 from cones.steps.plain import Plain
 from cones.steps.rule import IterationInfo, StepRule
 
-__all__ = ["Balls", "BallsState", "Convex", "EvolutionPath", "IterationInfo", "Natural", "Plain", "StepRule"]
+__all__ = [
+    "Balls",
+    "BallsState",
+    "Convex",
+    "EvolutionPath",
+    "IterationInfo",
+    "LowRank",
+    "LowRankState",
+    "Natural",
+    "Plain",
+    "StepRule",
+]

@@ -82,8 +82,14 @@ def test_entropy_is_that_of_scipy(kind: str) -> None:
     assert belief.entropy() == pytest.approx(multivariate_normal(belief.mean, covariance_of(belief)).entropy())
 
 
+def skip_without_encodings(kind: str) -> None:
+    if kind == "low_rank":
+        pytest.skip("a covariance of low rank has no coordinates of its own")
+
+
 def test_natural_gradient_is_the_inverse_fisher_information_times_the_gradient(kind: str) -> None:
     """F is the Hessian of the KL divergence: here by finite differences in independent parameters."""
+    skip_without_encodings(kind)
     dim = 2
     belief, gradient = random_belief(kind, dim, 17), random_gradient(kind, dim, 18)
     free = [(i, i) for i in range(dim)] if kind == "diagonal" else [(0, 0), (0, 1), (1, 1)]
@@ -115,6 +121,7 @@ def test_natural_gradient_is_the_inverse_fisher_information_times_the_gradient(k
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_decode_inverts_encode(kind: str, encoding: str) -> None:
+    skip_without_encodings(kind)
     belief = random_belief(kind, 4, 19)
     again = decode(type(belief), belief.mean, encode(belief, encoding), encoding)
     assert again.kl(belief) == pytest.approx(0.0, abs=1e-12)
@@ -123,6 +130,7 @@ def test_decode_inverts_encode(kind: str, encoding: str) -> None:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_chain_rule_by_finite_differences(kind: str, encoding: str) -> None:
     """l(belief) = tr(A Sigma) + log det-like terms would hide errors; a generic smooth l is used."""
+    skip_without_encodings(kind)
     dim = 3
     belief = random_belief(kind, dim, 20)
     A = np.random.default_rng(21).standard_normal((dim, dim))

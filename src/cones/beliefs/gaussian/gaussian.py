@@ -60,6 +60,13 @@ class NoiseRows(Protocol):
         """
         ...
 
+    def over_spans(self, use: Callable[[slice, Matrix], None]) -> None:
+        """Call `use(columns, normals)` for slices that cover all columns, in their order, with all rows in them.
+
+        One after the other, for products of matrices, which use all cores by themselves. Do not write to `normals`.
+        """
+        ...
+
 
 class Gaussian(Belief):
     """A Gaussian distribution over candidates."""

@@ -158,6 +158,14 @@ class SpectralMatrix(FrameMatrix):
             product[np.diag_indices_from(product)] += self.rest
         return np.asarray(product)
 
+    def project(self, vectors: Matrix) -> Matrix:
+        """V^T vectors."""
+        return np.asarray(self.basis.T @ vectors)
+
+    def combination(self, coefficients: Matrix) -> Matrix:
+        """V coefficients."""
+        return np.asarray(self.basis @ coefficients)
+
     def right_multiply(self, matrix: Matrix) -> Matrix:
         """matrix @ self, in O(n^2 rank)."""
         product = (matrix @ (self.basis * (self.values - self.rest))) @ self.basis.T
