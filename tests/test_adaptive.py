@@ -49,7 +49,7 @@ def test_ahead_of_the_paper_s_setting_on_rastrigin() -> None:
 
 def test_an_ill_conditioned_function_is_learnt_coordinate_by_coordinate() -> None:
     problem = problem_from("ellipsoid", 50, shift=3.0)
-    es = run(problem.losses, 50, maxfev=20_000, ftarget=1e-8)
+    es = run(problem.losses, 50, maxfev=20_000, ftarget=1e-8, radius="adaptive")
     assert es.stop().name == "ftarget"
     deviations = es.state.belief.standard_deviations()
     assert deviations[0] / deviations[-1] > 100.0  # 1000 would make it a sphere
@@ -68,7 +68,7 @@ def test_pairs_where_they_tell_more_and_independent_candidates_elsewhere() -> No
         return np.allclose(X[::2] + X[1::2], 2.0 * mean, rtol=1e-12)
 
     paired = []
-    es = cones.CoNES(np.full(100, 30.0), 0.1, rng=0, maxiter=np.inf)
+    es = cones.CoNES(np.full(100, 30.0), 0.1, radius="adaptive", rng=0, maxiter=np.inf)
     for _ in range(40):
         X = es.ask()
         paired.append(in_pairs(X, es.state.belief.mean))
@@ -78,7 +78,7 @@ def test_pairs_where_they_tell_more_and_independent_candidates_elsewhere() -> No
     assert paired[20]
     assert paired[30]
     assert paired.count(False) >= 30
-    es = cones.CoNES(np.zeros(100), rng=0, maxiter=np.inf)
+    es = cones.CoNES(np.zeros(100), radius="adaptive", rng=0, maxiter=np.inf)
     for _ in range(20):
         X = es.ask()
         assert in_pairs(X, es.state.belief.mean)
@@ -100,7 +100,8 @@ def test_history_shows_radii_and_paths() -> None:
 
 def test_a_loss_without_a_minimum_is_not_called_converged() -> None:
     result = cones.minimize(lambda X: -X.sum(axis=1), np.zeros(3), vectorized=True, rng=0, maxiter=2000)
-    assert (result.stop, result.success) == ("maxiter", False)
+    assert result.stop in ("maxiter", "diverged")
+    assert not result.success
     assert result.fun < -1e6
 
 
@@ -108,7 +109,7 @@ def test_losses_beyond_the_range_of_squares_do_no_harm() -> None:
     def penalised(X: np.ndarray) -> np.ndarray:
         return np.where(X[:, 0] > 1.5, 1e200, (X**2).sum(axis=1))
 
-    es = run(penalised, 3, maxiter=60, shaping="raw")
+    es = run(penalised, 3, maxiter=60, shaping="raw", radius="adaptive")
     assert np.isfinite(es.state.components.design.odd_share)
     assert np.isfinite(es.state.belief.mean).all()
 
@@ -121,7 +122,7 @@ def test_none_is_as_good_as_not_given() -> None:
 
 class TestRestarts:
     def test_a_restart_begins_anew_with_twice_the_candidates(self) -> None:
-        es = run(problem_from("sphere", 5).losses, 5, restarts=2, ftol=1e-6, maxiter=10_000)
+        es = run(problem_from("sphere", 5).losses, 5, restarts=2, ftol=1e-6, maxiter=10_000, radius="adaptive")
         assert es.result.restarts == 2
         assert es.stop().name == "ftol"
         assert es.popsize == 40

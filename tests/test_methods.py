@@ -84,7 +84,7 @@ def test_defaults_of_the_paper_s_method_are_the_paper_s() -> None:
 
 @pytest.mark.parametrize(("dim", "popsize"), [(1, 6), (2, 8), (10, 12), (100, 34), (1000, 98), (5000, 100)])
 def test_defaults_of_adaptive_radii(dim: int, popsize: int) -> None:
-    es = cones.CoNES(np.zeros(dim))
+    es = cones.CoNES(np.zeros(dim), radius="adaptive")
     assert es.popsize == popsize
     assert es.algorithm == Algorithm(
         Auto(), Shaping("normal_scores"), ScoreFunction(), cones.Balls(), cones.Direct()
@@ -125,7 +125,7 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"x0": [[1.0], [2.0, 3.0]]}, "x0: expected real numbers"),
         ({"sigma0": 1e200}, "sigma0: expected numbers between 1e-140 and 1e140"),
         ({"popsize": 1}, "popsize: expected at least 2, got 1"),
-        ({"popsize": 7}, "popsize: expected an even number of at least 2 for antithetic pairs, got 7"),
+        ({"radius": "adaptive", "popsize": 7}, "popsize: expected an even number of at least 2 for antithetic pairs, got 7"),
         ({"popsize": 7.5}, "popsize: expected an integer, got 7.5"),
         (
             {"belief": "spherical"},
@@ -135,7 +135,7 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"optimizer": "adm"}, r"optimizer: expected one of 'adam'.* got 'adm'; did you mean adam\?"),
         ({"solver": "simplex"}, "solver: expected 'dual' with adaptive radii, got 'simplex'"),
         ({"solver": "simplex", "radius": 1.0}, "solver: expected .*'dual'.* got 'simplex'"),
-        ({"radius": "adaptiv"}, "radius: expected 'adaptive', 'paper' or a number, got 'adaptiv'"),
+        ({"radius": "adaptiv"}, "radius: expected 'auto', 'adaptive', 'paper' or a number, got 'adaptiv'"),
         ({"radius": "adaptive", "optimizer": cones.Adam()}, "optimizer: expected none with adaptive radii"),
         ({"restarts": -1}, "restarts: expected at least 0, got -1"),
         ({"antithetic": "some"}, "antithetic: expected True, False or 'auto', got 'some'"),

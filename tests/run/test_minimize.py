@@ -182,7 +182,7 @@ class TestFailures:
     def test_all_nan_stops(self) -> None:
         result = cones.minimize(lambda x: np.nan, [3.0, 3.0], rng=0)
         assert (result.stop, result.status, result.nit, result.success) == ("no_finite_loss", 5, 1, False)
-        assert result.history["failures"][0] == 8
+        assert result.history["failures"][0] == 6
 
 
 def slow(x: np.ndarray) -> float:

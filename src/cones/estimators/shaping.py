@@ -99,7 +99,7 @@ def recombination_weights(losses: Vector) -> Vector:
 
     Example:
         >>> recombination_weights(np.array([1.0, 4.0, 2.0, 3.0])).round(4)
-        array([-0.8042,  0.6951, -0.1958,  0.3049])
+        array([-0.8042,  0.7205, -0.1958,  0.2795])
     """
     order, differs = _ordered(losses)
     weights = _sorted_weights(losses.size)

@@ -1,6 +1,7 @@
 r"""Two populations (BIPOP): large ones that grow, and small ones that search closer.
 
-With lambda the first descent's popsize, g the growth, k the number of large restarts so far, and U, U' uniform in [0, 1]:
+With lambda the first descent's popsize, g the growth, k the number of large restarts so far, and U, U' uniform in
+[0, 1]:
 
     large    popsize g^(k+1) lambda                          sigma0
     small    popsize lambda max(1, g^k / 2)^(U'^2)           sigma0 10^(-2 U)
