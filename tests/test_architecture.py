@@ -27,7 +27,7 @@ ORDER: list[tuple[str, ...]] = [
     ("iteration",),
     ("strategy",),
     ("evolution", "baselines"),
-    ("methods", "evaluate"),
+    ("defaults", "methods", "evaluate"),
     ("run",),
     ("problems",),
     ("records",),

@@ -125,7 +125,10 @@ def test_sigma0_is_a_standard_deviation() -> None:
         ({"x0": [[1.0], [2.0, 3.0]]}, "x0: expected real numbers"),
         ({"sigma0": 1e200}, "sigma0: expected numbers between 1e-140 and 1e140"),
         ({"popsize": 1}, "popsize: expected at least 2, got 1"),
-        ({"radius": "adaptive", "popsize": 7}, "popsize: expected an even number of at least 2 for antithetic pairs, got 7"),
+        (
+            {"radius": "adaptive", "popsize": 7},
+            "popsize: expected an even number of at least 2 for antithetic pairs, got 7",
+        ),
         ({"popsize": 7.5}, "popsize: expected an integer, got 7.5"),
         (
             {"belief": "spherical"},

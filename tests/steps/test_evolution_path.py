@@ -128,10 +128,12 @@ def test_a_loss_that_is_said_to_be_noisy_is_not_reused() -> None:
     [
         (5, {}, "full", "evolution_path"),
         (40, {}, "full", "evolution_path"),
-        (70, {}, "diagonal", "balls"),
-        (60, {"maxfev": 18_000}, "full", "evolution_path"),
-        (60, {"maxfev": 17_999}, "diagonal", "balls"),
-        (201, {"maxfev": 10**9}, "diagonal", "balls"),
+        (41, {}, "low_rank", "low_rank"),
+        (500, {}, "low_rank", "low_rank"),
+        (501, {}, "diagonal", "balls"),
+        (100, {"belief": "diagonal"}, "diagonal", "balls"),
+        (100, {"radius": "adaptive"}, "diagonal", "balls"),
+        (100, {"dtype": "float32"}, "low_rank", "low_rank"),
         (300, {"belief": "full"}, "full", "evolution_path"),
         (5, {"belief": "diagonal"}, "diagonal", "balls"),
         (5, {"dtype": "float32"}, "diagonal", "balls"),
@@ -139,6 +141,6 @@ def test_a_loss_that_is_said_to_be_noisy_is_not_reused() -> None:
         (5, {"radius": "adaptive"}, "full", "balls"),
     ],
 )
-def test_the_default_is_chosen_by_dimension_and_budget(n: int, settings, belief: str, step: str) -> None:
+def test_the_default_is_chosen_by_dimension(n: int, settings, belief: str, step: str) -> None:
     es = cones.CoNES(np.zeros(n), **settings)
     assert (es.state.belief.name, es.algorithm.step.name) == (belief, step)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import cones
+from cones.defaults import default_popsize
 from cones.extras import require_extra
-from cones.methods import default_popsize
 from cones.problems import Problem
 from cones.progress.stopping import LIMITS
 from cones.strategy import Strategy

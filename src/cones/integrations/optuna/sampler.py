@@ -20,9 +20,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 import cones
 from cones.checks import check_integer, check_positive
+from cones.defaults import default_popsize
 from cones.integrations.optuna.space import EDGE, WIDTH, Coordinates
 from cones.integrations.optuna.study_replay import POSITION, Member, Position, StudyReplay, same
-from cones.methods import default_popsize
 from cones.progress.stopping import LIMITS
 from cones.sampling import Rng, seed_from
 from cones.strategy import Strategy

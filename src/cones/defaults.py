@@ -1,0 +1,100 @@
+"""What CoNES does by default: the covariance, and the settings that go with it.
+
+| dimensions | covariance | fed by |
+| --- | --- | --- |
+| up to 40 | full | an evolution path and a quadratic model |
+| up to 500 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
+| more | diagonal | three balls with adaptive radii |
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from cones.beliefs import Belief, FullGaussian
+from cones.component import component_from
+from cones.estimators import Quadratic, Recombination, ScoreFunction
+from cones.optimizers import Direct
+
+__all__ = ["default_popsize", "is_full", "is_low_rank", "path_popsize", "with_balls", "with_path"]
+
+# Up to here a full covariance is learnt in time, and a quadratic model of the loss is fitted in milliseconds.
+FULL_UP_TO = 40
+# Beyond, on separable functions, the axes of a low-rank covariance cost more than they bring.
+LOW_RANK_UP_TO = 500
+# The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
+# separable functions costs them more evaluations than it saves.
+FULL_BALLS_UP_TO = 10
+
+
+def is_full(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool:
+    """True if these settings mean a full covariance with an evolution path."""
+    if given.get("dtype", "float64") != "float64" or given.get("belief", "full") != "full":
+        return False
+    if not _has_estimator(given, (Quadratic, Recombination)):
+        return False
+    if isinstance(x0, Belief):
+        return isinstance(x0, FullGaussian)
+    return "belief" in given or dim <= FULL_UP_TO
+
+
+def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool:
+    """True if these settings mean a covariance that opens to low rank."""
+    if isinstance(x0, Belief) or "belief" in given or not _has_estimator(given, (ScoreFunction,)):
+        return False
+    return FULL_UP_TO < dim <= LOW_RANK_UP_TO
+
+
+def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:
+    """True if the estimator is of one of these classes, or not given."""
+    return "estimator" not in given or isinstance(component_from("estimator", given["estimator"]), kinds)
+
+
+def default_popsize(dim: int) -> int:
+    """Default popsize with adaptive radii: 4 + 3 sqrt(dim), at most 100, rounded down to an even number for pairs.
+
+    Example:
+        >>> [default_popsize(dim) for dim in (2, 10, 100, 1000)]
+        [8, 12, 34, 98]
+    """
+    popsize = min(100, 4 + int(3.0 * math.sqrt(dim)))
+    return popsize - popsize % 2
+
+
+def path_popsize(dim: int) -> int:
+    """Default popsize with an evolution path: 4 + 3 log(dim), as in CMA-ES.
+
+    Example:
+        >>> [path_popsize(dim) for dim in (2, 10, 40)]
+        [6, 10, 15]
+    """
+    return 4 + int(3.0 * math.log(dim))
+
+
+def with_path(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings with an evolution path. Evaluations of a loss that the user calls noisy are not reused."""
+    reuse = dim <= FULL_UP_TO and given.get("noisy") is not True
+    defaults: dict[str, Any] = {
+        "popsize": path_popsize(dim),
+        "antithetic": False,
+        "estimator": "quadratic" if reuse else "recombination",
+        "shaping": "recombination_weights",
+        "optimizer": Direct(),
+    }
+    return defaults if isinstance(x0, Belief) else {"belief": "full", **defaults}
+
+
+def with_balls(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings with three balls."""
+    defaults: dict[str, Any] = {
+        "popsize": default_popsize(dim),
+        "antithetic": "auto",
+        "shaping": "normal_scores",
+        "optimizer": Direct(),
+    }
+    if dim <= FULL_BALLS_UP_TO and not isinstance(x0, Belief) and given.get("dtype", "float64") == "float64":
+        defaults["belief"] = "full"
+    return defaults
