@@ -9,7 +9,7 @@ The mean's radius is such that successive directions are independent. So a long 
 is a direction in which the belief is too narrow all the time: a valley that no diagonal fits. On ripples, where the
 diagonal waits, the path is short. Axes are learnt as soon as the evidence exceeds `threshold` and the diagonal has
 nothing more to learn: the radius of its shape, in units of a natural gradient step, is below 1/4. If that radius has
-been larger before, the diagonal has been worth learning, and twice the evidence is needed; if not, the diagonal is
+been larger before, the diagonal has been worth learning, and four times the evidence is needed; if not, the diagonal is
 noise, and is reset to that of the start.
 
 **Then D is frozen** up to its scale, and the step is the exact KL step at multiplier 1 with a path. In the frame of the
@@ -63,7 +63,7 @@ HALF, PARENTS = 0.3989, 0.27
 # The shape's radius, in units of a natural gradient step, from which on the diagonal is learning.
 LEARNING = 0.25
 # A diagonal that has learnt is probably right: so many times the evidence is needed to freeze it.
-TWICE = 2.0
+SO_MUCH_MORE = 4.0
 # Distance from the pole of R, and the largest change of log sigma.
 NEAREST_POLE, LARGEST_GROWTH = 0.2, 1.0
 
@@ -148,7 +148,7 @@ class LowRank(StepRule):
             state.learnt or learning,
         )
         step = step._replace(columns={**step.columns, "axes": 0.0, "evidence": evidence})
-        needed = self.threshold * (TWICE if state.learnt else 1.0)
+        needed = self.threshold * (SO_MUCH_MORE if state.learnt else 1.0)
         if learning or info.spent < self.patience * n or evidence <= needed:
             return step, state
         if not state.learnt:
