@@ -86,7 +86,7 @@ def test_pairs_where_they_tell_more_and_independent_candidates_elsewhere() -> No
 
 
 def test_history_shows_radii_and_paths() -> None:
-    es = run(problem_from("sphere", 50, shift=3.0).losses, 50, maxiter=30)
+    es = run(problem_from("sphere", 50, shift=3.0).losses, 50, maxiter=30, radius="adaptive")
     history = es.result.history
     for name in ("mean_radius", "scale_radius", "shape_radius", "path_length"):
         assert np.isfinite(history[name]).all()

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -312,14 +313,13 @@ def test_dask_with_candidates_that_hang(dask_cluster: Any) -> None:
         cones.minimize(hangs, START, workers=client, timeout=0.5, retries=0, **SETTINGS)
 
 
-def in_a_module_that_workers_do_not_have(x: np.ndarray) -> float:
-    return 0.0
-
-
-def test_dask_workers_without_the_module_are_named(dask_cluster: Any) -> None:
+def test_dask_workers_without_the_module_are_named(dask_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     _, client = dask_cluster
+    module = types.ModuleType("a_module_of_this_process_alone")
+    exec("def loss(x):\n    return 0.0", vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     with pytest.raises(StateError, match=r"workers: those of the Dask cluster cannot load fun .*No module named"):
-        cones.minimize(in_a_module_that_workers_do_not_have, START, workers=client, **SETTINGS)
+        cones.minimize(module.loss, START, workers=client, **SETTINGS)
 
 
 def test_what_is_wrong_is_said_before_a_cluster_is_kept(dask_cluster: Any) -> None:

@@ -230,7 +230,7 @@ def test_without_checkpoint_every_they_are_written_by_the_clock(tmp_path: Path, 
 class TestRefusals:
     @pytest.fixture
     def good(self, tmp_path: Path) -> Path:
-        es = cones.CoNES(np.zeros(50), popsize=6, rng=0)
+        es = cones.CoNES(np.zeros(50), popsize=6, radius="adaptive", rng=0)
         X = es.ask()
         es.tell(X, sphere(X))
         es.save(tmp_path / "run.ckpt")
