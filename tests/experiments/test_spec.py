@@ -47,6 +47,18 @@ def test_settings_reach_the_strategy() -> None:
     assert {c.name for c in by_label["CoNES"].criteria} == {"maxfev"}
 
 
+def test_a_problem_may_have_a_budget_of_its_own() -> None:
+    problems = [{"problem": "sphere", "dim": 4}, {"problem": "sphere", "dim": 5, "maxfev": 600}]
+    experiment = experiment_from({**GOOD, "problems": problems})
+    budgets = {(run.on.dim, run.method.label): run.method.maxfev for run in experiment.runs() if run.seed in (0, 7)}
+    assert budgets == {
+        **{(4, "CoNES"): 400, (4, "NES with SGD"): 400, (4, "CMA"): 80},
+        **{(5, label): 600 for label in ("CoNES", "NES with SGD", "CMA")},
+    }
+    assert {run.specification()["maxfev"] for run in experiment.runs() if run.on.dim == 5} == {600}
+    assert Experiment.from_specification(experiment.specification()) == experiment
+
+
 def test_restarts_keep_the_tolerances_they_need() -> None:
     data = {"name": "t", "maxfev": 5000, "problems": [{"problem": "sphere", "dim": 3}]}
     (run,) = experiment_from({**data, "methods": [{"method": "cones", "restarts": 2}]}).runs()
@@ -121,6 +133,8 @@ def change(*path: Any, value: Any) -> dict[str, Any]:
         (change("methods", 0, "method", value="cone"), r"methods\[0\].method: expected one of 'es'"),
         (change("maxfev", value=-5), "maxfev: expected at least 1, got -5"),
         (change("methods", 2, "maxfev", value=3), "maxfev: expected at least popsize = 8, got 3"),
+        (change("problems", 0, "maxfev", value=0), r"problems\[0\].maxfev: expected at least 1, got 0"),
+        (change("problems", 0, "maxfev", value=3), "maxfev: expected at least popsize = .*, got 3"),
         (change("seeds", value=0), "seeds: expected at least 1, got 0"),
         (change("seeds", value=[1, 1]), "seeds: expected different seeds"),
         (change("problems", value=[]), r"problems: expected at least one \[\[problems\]\] table"),

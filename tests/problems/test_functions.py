@@ -15,7 +15,7 @@ every = pytest.mark.parametrize("name", PROBLEMS)
 @every
 @pytest.mark.parametrize("dim", [1, 2, 7])
 def test_the_optimum_has_the_best_loss(name: str, dim: int) -> None:
-    if dim < 2 and name in ("lunacek", "rosenbrock"):
+    if dim < PROBLEMS[name].least_dim:
         with pytest.raises(InputError, match="dim: expected at least 2, got 1"):
             PROBLEMS[name](dim)
         return

@@ -71,7 +71,8 @@ class Experiment:
             if isinstance(what, TaskSpec):
                 runs.append(TrainingRun(what, method, method.seeds[place]))
             else:
-                runs.append(Run(what, method, method.seeds[place], self.mean, what.sigma or self.sigma))
+                budgeted = method.with_budget(what.maxfev)
+                runs.append(Run(what, budgeted, method.seeds[place], self.mean, what.sigma or self.sigma))
         return runs
 
     def specification(self) -> dict[str, Any]:

@@ -173,17 +173,20 @@ def summarise(folder: Folder) -> Summary:
         for method in experiment.methods:
             if records := found.get((what.label, method.label)):
                 records.sort(key=lambda record: int(record.run["seed"]))
-                task = what if isinstance(what, TaskSpec) else None
+                if isinstance(what, TaskSpec):
+                    axis, budget, target = "timesteps", what.timesteps, what.target
+                else:
+                    axis, budget, target = "evaluations", int(method.with_budget(what.maxfev).maxfev or 0), None
                 groups.append(
                     Group(
                         problem=what.label,
                         method=method.label,
                         note=method.note,
                         declared_seeds=len(method.seeds),
-                        axis="timesteps" if task else "evaluations",
-                        budget=task.timesteps if task else int(method.maxfev or 0),
+                        axis=axis,
+                        budget=budget,
                         records=records,
-                        target=task.target if task else None,
+                        target=target,
                     )
                 )
             else:

@@ -7,7 +7,7 @@ start = { mean = 0.0, sigma = 1.0 }
 
 [[problems]]
 problem = "sphere"            # see `cones problems`
-dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, sigma
+dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, sigma, maxfev
 
 [[methods]]
 method = "cones"              # see `cones methods`
@@ -92,7 +92,8 @@ def _on_functions(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
             # A full covariance takes long to set up in many dimensions.
             dim = min(problem.dim, 100) if method.settings.get("belief") == "full" else problem.dim
             with _errors_in(f"methods[{j}]."):
-                method.strategy(np.full(dim, experiment.mean), problem.sigma or experiment.sigma, 0)
+                budgeted = method.with_budget(problem.maxfev)
+                budgeted.strategy(np.full(dim, experiment.mean), problem.sigma or experiment.sigma, 0)
     return experiment
 
 
@@ -146,13 +147,14 @@ def _check_names(experiment: Experiment) -> None:
 
 
 def _problem(table: Any, place: str) -> ProblemSpec:
-    keys = Keys(table, place, ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "sigma"))
+    keys = Keys(table, place, ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "sigma", "maxfev"))
     shift, rotation = keys.get("shift", None), keys.get("rotation", None)
     return ProblemSpec(
         problem=check_one_of(f"{place}problem", keys.need("problem"), tuple(PROBLEMS)),
         dim=check_integer(f"{place}dim", keys.need("dim"), 1),
         shift=None if shift is None else check_number(f"{place}shift", shift),
         rotation=None if rotation is None else check_integer(f"{place}rotation", rotation, 0),
+        maxfev=check_integer(f"{place}maxfev", keys.need("maxfev"), 1) if keys.has("maxfev") else None,
         **{
             name: check_positive(f"{place}{name}", keys.need(name))
             for name in ("noise", "relative_noise", "sigma")

@@ -17,6 +17,7 @@ from cones.problems.functions import (
     Sphere,
     StyblinskiTang,
 )
+from cones.problems.kinks import L1Norm, MaxNorm, TotalVariation, WeightedL1
 from cones.problems.problem import Problem
 from cones.problems.wrappers import Noisy, Rotated, Shifted
 
@@ -25,8 +26,10 @@ __all__ = [
     "Ackley",
     "Ellipsoid",
     "Griewank",
+    "L1Norm",
     "Levy",
     "Lunacek",
+    "MaxNorm",
     "Noisy",
     "Problem",
     "Rastrigin",
@@ -36,12 +39,14 @@ __all__ = [
     "Shifted",
     "Sphere",
     "StyblinskiTang",
+    "TotalVariation",
+    "WeightedL1",
     "problem_from",
 ]
 
 _ALL: tuple[type[Problem], ...] = (
     *(Sphere, Rosenbrock, Rastrigin, Lunacek, Ellipsoid, Ackley, Griewank, Schwefel, Levy),
-    StyblinskiTang,
+    *(StyblinskiTang, MaxNorm, L1Norm, WeightedL1, TotalVariation),
 )
 PROBLEMS: dict[str, type[Problem]] = {problem.name: problem for problem in _ALL}
 

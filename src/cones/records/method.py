@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cones.checks import check_integer, check_one_of
@@ -45,6 +45,10 @@ class MethodSpec:
     @staticmethod
     def from_specification(data: Mapping[str, Any]) -> MethodSpec:
         return MethodSpec(**{**data, "seeds": tuple(data["seeds"])})
+
+    def with_budget(self, maxfev: int | None) -> MethodSpec:
+        """The method with another budget, if one is given."""
+        return self if maxfev is None else replace(self, maxfev=maxfev)
 
     def own_components(self) -> list[str]:
         """The components of the user's own that the settings name."""

@@ -21,6 +21,7 @@ class ProblemSpec:
     noise: float | None = None
     relative_noise: float | None = None
     sigma: float | None = None  # of the start, instead of the experiment's
+    maxfev: int | None = None  # instead of the method's
 
     def make(self) -> Problem:
         return problem_from(
