@@ -23,7 +23,7 @@ __all__ = ["default_popsize", "is_full", "is_low_rank", "path_popsize", "with_ba
 
 # Up to here a full covariance is learnt in time, and a quadratic model of the loss is fitted in milliseconds.
 FULL_UP_TO = 40
-# Beyond, on separable functions, the axes of a low-rank covariance cost more than they bring.
+# Beyond, low rank has not been shown to lose nothing on separable functions.
 LOW_RANK_UP_TO = 500
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
 # separable functions costs them more evaluations than it saves.
