@@ -3,6 +3,7 @@
 | dimensions | covariance | fed by |
 | --- | --- | --- |
 | up to 40 | full | an evolution path and a quadratic model |
+| up to 60 | full | an evolution path |
 | up to 500 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
 | more | diagonal | three balls with adaptive radii |
 """
@@ -21,8 +22,10 @@ from cones.optimizers import Direct
 
 __all__ = ["default_popsize", "is_full", "is_low_rank", "path_popsize", "with_balls", "with_path"]
 
-# Up to here a full covariance is learnt in time, and a quadratic model of the loss is fitted in milliseconds.
-FULL_UP_TO = 40
+# Up to here a quadratic model of the loss is fitted in milliseconds.
+MODEL_UP_TO = 40
+# Up to here a full covariance is learnt in time. Beyond, low rank solves more on bbob-largescale (80-D).
+FULL_UP_TO = 60
 # Beyond, low rank has not been shown to lose nothing on separable functions.
 LOW_RANK_UP_TO = 500
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
@@ -76,7 +79,7 @@ def path_popsize(dim: int) -> int:
 
 def with_path(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
     """Settings with an evolution path. Evaluations of a loss that the user calls noisy are not reused."""
-    reuse = dim <= FULL_UP_TO and given.get("noisy") is not True
+    reuse = dim <= MODEL_UP_TO and given.get("noisy") is not True
     defaults: dict[str, Any] = {
         "popsize": path_popsize(dim),
         "antithetic": False,

@@ -157,6 +157,8 @@ class Strategy(Storable, ABC):
             if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and outcome.belief.is_finite()):
                 fault = (COLLAPSED if spread <= SMALLEST_SPREAD else DIVERGED).name
                 outcome, spread = self._unmoved(), state.belief.spread()
+            elif not outcome.belief.is_resolved():
+                fault = fault or COLLAPSED.name
             best = int(np.where(failed, math.inf, losses).argmin()) if failures else int(losses.argmin())
             if failed[best]:  # all other losses are infinite
                 best = int((~failed).argmax())

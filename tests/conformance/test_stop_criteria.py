@@ -192,3 +192,20 @@ def test_rows_before_a_restart_do_not_count(name: str) -> None:
 def test_a_typo_is_refused() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'maxfevs'"):
         criteria_from(2, 100, {"maxfevs": 100})
+
+
+@pytest.mark.parametrize(("limit", "ends"), [(7.0, True), (3.99, False), (2.0, False)])
+def test_a_restart_ends_when_it_converges_to_a_loss_above_the_best(limit: float, ends: bool) -> None:
+    """Its mean loss is a geometric series with a known limit; the best loss of the run is 4."""
+    levels = [limit + 100.0 * 0.9**k for k in range(60)]
+    restarted = replace(STATE, iteration=60, restarts=1, best_fun=4.0, descent=Descent(best=min(levels), improved=60))
+    (stagnation,) = alone("stagnation", 1000)
+    assert stagnation.met(restarted, history_of(mean_loss=levels)) is ends
+    assert not stagnation.met(replace(restarted, restarts=0), history_of(mean_loss=levels))
+
+
+def test_a_restart_that_creeps_goes_on() -> None:
+    levels = [10.0 - 0.01 * k for k in range(60)]  # not geometric: nobody knows where it ends
+    restarted = replace(STATE, iteration=60, restarts=1, best_fun=4.0, descent=Descent(best=min(levels), improved=60))
+    (stagnation,) = alone("stagnation", 1000)
+    assert not stagnation.met(restarted, history_of(mean_loss=levels))

@@ -26,7 +26,7 @@ def test_the_rule_as_documented() -> None:
             strength, travel, spent = float(rng.normal(2.0, 1.0)), float(rng.uniform(0.0, 4.0)), 500 * k
             radius, state = SignalRatio().radius(state, stats(strength, travel, spent=spent, budget=budget))
             rate = min(0.6, N * max(1 / DIM, 100 / budget))
-            theta = 0.3 if budget == math.inf else max(0.05, 0.7 * (1 - spent / (0.6 * budget)))
+            theta = 0.3 if budget == math.inf else max(0.05, 0.7 * (1 - spent / (0.45 * budget)))
             average += max(0.1, rate) * (strength - average)
             change = min(0.3, rate / math.sqrt(N) * max(0.0, abs(average) - theta * travel))
             assert state == pytest.approx(average)

@@ -426,4 +426,4 @@ def test_an_implied_budget_stays_implied(tmp_path: Path, monkeypatch) -> None:
     path, off = tmp_path / "run.ckpt", {"xtol": None, "ftol": None, "stagnation": None}
     assert cones.minimize(sphere, [3.0] * 4, rng=0, vectorized=True, checkpoint=path, **off).stop == "maxiter"
     assert cones.resume(path, sphere, ftarget=-1.0).nit == 5
-    assert cones.resume(path, sphere, maxfev=400).stop == "maxfev"
+    assert cones.resume(path, sphere, maxfev=100).stop == "maxfev"

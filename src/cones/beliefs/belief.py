@@ -86,6 +86,10 @@ class Belief(Component, ABC):
     def is_finite(self) -> bool:
         return math.isfinite(inner(self.mean, self.mean)) or all(map(math.isfinite, extremes(self.mean)))
 
+    def is_resolved(self) -> bool:
+        """False if the belief is too narrow along an axis for floats: rounding decides where candidates are."""
+        return True
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """What `from_state` needs to rebuild this belief bit for bit."""

@@ -1,17 +1,18 @@
-r"""The estimate of CMA-ES: the mean follows the better candidates, the covariance all of them.
+r"""The estimate of CMA-ES, and a little less than its opposite from the worse candidates.
 
 For x = mu + L z with z ~ N(0, I) and utilities u, negative for better candidates, in the frame of the belief:
 
-    a = 1/N sum_{u_i < 0} u_i z_i
+    a = 1/N sum_i v_i z_i,     v_i = u_i if u_i < 0, else q u_i,     q = 1/2 n / (n + 20)
     B = 1/N sum_i u_i (z_i z_i^T - I) / 2
 
-B is the score-function estimate. In few dimensions the sum over the better candidates alone is the better estimate for
-the mean: the worse ones tell where not to go, and not where to go. The estimate is worth
+B is the score-function estimate. In CMA-ES q = 0: the worse candidates tell the mean where not to go, and not where to
+go. In many dimensions both tell the same, and optimal weights are symmetric (Arnold, Weighted multirecombination
+evolution strategies, 2006); q = 1 would be the score function. The estimate is worth
 
-    mu_eff = ( sum_{u_i < 0} u_i )^2 / sum_{u_i < 0} u_i^2
+    mu_eff = ( sum_i |v_i| )^2 / sum_i v_i^2
 
-independent samples. With the shaping `recombination_weights` this is the weighted recombination of Hansen (The CMA
-Evolution Strategy: A Tutorial, 2016).
+independent samples. With the shaping `recombination_weights` and q = 0 this is the weighted recombination of Hansen (The
+CMA Evolution Strategy: A Tutorial, 2016).
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from cones.estimators.score_function import gaussian
 
 __all__ = ["Recombination", "recombination"]
 
+# q in many dimensions, and the dimension at which it is half of that.
+WORSE, HALF_AT = 0.5, 20.0
+
 
 @dataclass(frozen=True)
 class Recombination(Estimator):
-    """The mean's gradient from the better candidates, the covariance's from all."""
+    """The mean's gradient mostly from the better candidates, the covariance's from all."""
 
     name = "recombination"
 
@@ -41,8 +45,9 @@ class Recombination(Estimator):
 def recombination(sample: Sample) -> Estimate:
     """The estimate for a Gaussian belief from a population's noise and utilities."""
     belief, utilities, size = gaussian(sample.belief), sample.utilities, sample.utilities.size
-    better = np.minimum(utilities, 0.0)
-    odd, _ = sample.plan.fold(better / size)
+    away = WORSE * belief.dim / (belief.dim + HALF_AT)
+    weights = np.where(utilities < 0.0, utilities, away * utilities)
+    odd, _ = sample.plan.fold(weights / size)
     _, even = sample.plan.fold(utilities / size)
     mean, moment = belief.moments(sample.noise, odd, even)
     total = float(even.sum())
@@ -51,5 +56,5 @@ def recombination(sample: Sample) -> Estimate:
     squares, n, k = float(odd @ odd), belief.dim, belief.covariance_freedom
     of_mean, of_all = math.sqrt(squares), math.sqrt(float(utilities @ utilities)) / size
     noise = NoiseLevel(of_mean * math.sqrt(n), of_all * math.sqrt(0.5 * n), of_all * math.sqrt(0.5 * (k - 1)))
-    samples = (float(better.sum()) / size) ** 2 / squares if squares else float(size)
+    samples = (float(np.abs(weights).sum()) / size) ** 2 / squares if squares else float(size)
     return Estimate(gradient, noise, min(samples, float(size)))

@@ -182,8 +182,9 @@ class Stagnation(Criterion):
     Its best loss is older than half of the window, and the median of the mean loss in the second half is not below
     that in the first. A noisy run therefore continues while its population improves.
 
-    A restart has nothing to gain either if a model that predicts its losses has its minimum above the best loss of
-    earlier descents, even if the model should be wrong by twice the gain that it promises.
+    A restart has nothing to gain either if it converges to a loss above the best of earlier descents, even if it should
+    gain three times as much as is expected. What is expected is the minimum of a model that predicts the losses, or
+    the limit of a geometric series through the mean loss of the last iterations.
     """
 
     popsize: int = setting(
@@ -210,14 +211,32 @@ class Stagnation(Criterion):
 
 # Agreement of a model with the losses from which on its minimum counts; see `cones.estimators.quadratic`.
 RELIABLE = 0.8
+# A descent may gain this many times what is expected of it.
+CAUTION = 3.0
 
 
 def _above_best(state: State, history: History) -> bool:
-    """True if a reliable model of this descent has its minimum clearly above the best loss of the run."""
-    if "model_minimum" not in history or not history.latest("agreement") > RELIABLE:
+    """True if this descent converges to a loss clearly above the best of the run."""
+    margin = 1e-9 * abs(state.best_fun)
+    if state.descent.best <= state.best_fun + margin:
         return False
-    promised = max(state.descent.best - history.latest("model_minimum"), 0.0)
-    return state.descent.best - 3.0 * promised > state.best_fun + 1e-9 * abs(state.best_fun)
+    gain = _expected_gain(state, history)
+    return state.descent.best - CAUTION * gain > state.best_fun + margin
+
+
+def _expected_gain(state: State, history: History) -> float:
+    """What the descent will still gain; infinite if that cannot be told."""
+    if "model_minimum" in history and history.latest("agreement") > RELIABLE:
+        return max(state.descent.best - history.latest("model_minimum"), 0.0)
+    window = 10 + 10 * state.belief.dim // state.popsize
+    if state.iteration - state.began < 4 * window:
+        return math.inf
+    levels = [float(np.median(part)) for part in np.split(history.last("mean_loss", 3 * window), 3)]
+    before, latest = levels[0] - levels[1], levels[1] - levels[2]
+    if not 0.0 <= latest < 0.5 * before < math.inf:
+        return math.inf
+    # latest (r + r^2 + ...) with r = latest / before, and what the population is above its best
+    return latest * latest / (before - latest) + max(levels[2] - state.descent.best, 0.0)
 
 
 class Limits(TypedDict, total=False):

@@ -27,7 +27,7 @@ __all__ = ["SignalRatio"]
 
 # theta: a spread near the distance smooths ripples. With a budget, theta falls from THETA to THETA_AT_LAST over the
 # first PART of it; the rest suffices to converge in the basin found.
-THETA, THETA_AT_LAST, PART = 0.7, 0.05, 0.6
+THETA, THETA_AT_LAST, PART = 0.7, 0.05, 0.45
 THETA_WITHOUT_BUDGET = 0.3
 # K, the rate at full signal, is N / n, twice the contraction rate of the mean. With a budget below this many
 # evaluations per dimension it is larger, so that the spread converges in time.

@@ -10,6 +10,8 @@ A restart belongs to the regime with fewer evaluations so far; those of the firs
 descent ends at half of the evaluations of the last large one. A large descent takes at least as many evaluations as
 the last large one. If fewer are left, a small one takes its place.
 
+Hansen's growth is 2. With 4, large populations are reached while there is a budget for them.
+
 Reference: Hansen, Benchmarking a BI-population CMA-ES on the BBOB-2009 function testbed, GECCO 2009.
 """
 
@@ -49,7 +51,7 @@ class Bipop(Restarts):
 
     limit: int | None = setting(None, "Largest number of restarts; None: as many as the budget allows.")
     share: float = setting(0.0, "Share of the budget that must be left after the first descent.")
-    growth: float = setting(2.0, "Factor from one large population to the next.")
+    growth: float = setting(4.0, "Factor from one large population to the next.")
 
     def __post_init__(self) -> None:
         if self.limit is not None:

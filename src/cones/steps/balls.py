@@ -61,9 +61,10 @@ class Balls(StepRule):
 
     name = "balls"
 
-    # About the step of an evolution strategy that moves to the weighted mean of its better half. On a loss without a
-    # minimum a bound keeps the mean within the numbers that can be told from each other.
-    mean: RadiusControl[Any] = setting(PathLength(1.5, largest=1e6), "Control of the mean's radius.", kind="radius")
+    # A third of the step of an evolution strategy that moves to the weighted mean of its better half: in flat
+    # directions a larger first step is a random walk. On a loss without a minimum a bound keeps the mean within the
+    # numbers that can be told from each other.
+    mean: RadiusControl[Any] = setting(PathLength(0.5, largest=1e6), "Control of the mean's radius.", kind="radius")
     scale: RadiusControl[Any] = setting(SignalRatio(), "Control of the scale's radius.", kind="radius")
     # From 0.05 to 1 times natural gradient descent. At the mean's gain the shape is learnt 5 to 50 times worse.
     shape: RadiusControl[Any] = setting(

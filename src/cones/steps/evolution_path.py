@@ -1,17 +1,19 @@
 r"""KL steps fed by an evolution path and, where it predicts the losses, by a quadratic model.
 
-With the estimate (a, B) of a descent direction in the frame, scaled so that its weights sum to 1 and worth mu_eff
-samples, and chi = E|N(0, I)|:
+With the estimate (a, B) of a descent direction in the frame, scaled so that the mean's weights have absolute values that
+sum to 1, and worth mu_eff samples, and chi = E|N(0, I)|:
 
     p  <- (1 - c_s) p + sqrt(c_s (2 - c_s) mu_eff) a             the path: a gradient estimate with memory
     log sigma grows by (c_s / d_s) (|p| / chi - 1)               candidates agree: larger steps
 
-**The step of the path.** The KL step at multiplier 1 for the mean's gradient a and the covariance's gradient
-c_1 (p p^T - I) / 2 + c_mu B:
+**The step of the path.** The gradient is a for the mean, and X / 2 for the covariance:
 
-    m = a,     R = ( I - c_1 (p p^T - I) - 2 c_mu B )^-1
+    m = a,     X = c_1 (p p^T - I) + 2 c_mu B,     R = I + X where an axis grows, (I - X)^-1 where it shrinks
 
-R is positive definite for any weights up to the pole, so the rates may exceed those of CMA-ES. They are `rate` times
+that is, log R = sign(X) log(1 + |X|). The KL step at multiplier 1 is (I - X)^-1 throughout, and the update of CMA-ES is
+I + X. To first order all are equal. With the noise of large populations the first lets the volume of the belief drift
+upwards and the second downwards; this one is odd in X and does neither. It is positive definite for any weights, so the
+rates may exceed those of CMA-ES. They are `rate` times
 
     c_1 = 2 / ((n + 1.3)^2 + mu_eff)        c_mu = 2 (mu_eff - 7/4 + 1/mu_eff) / ((n + 2)^2 + mu_eff)
 
@@ -55,8 +57,7 @@ __all__ = ["EvolutionPath", "EvolutionPathState"]
 
 # r: the divergence per dimension that a model's step may have.
 START, SMALLEST, LARGEST, GAIN = 0.25, 0.01, 0.5, 0.5
-# Distance from the pole of R, and the largest change of log sigma.
-NEAREST_POLE, LARGEST_GROWTH = 0.1, 1.0
+LARGEST_GROWTH = 1.0  # of log sigma per iteration
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class EvolutionPath(StepRule):
         if not estimate.noise.mean > 0.0 or not inner(gradient.mean, gradient.mean) > 0.0:  # all losses tied
             zero = unmoved(gradient, StepStatus.ZERO_GRADIENT)
             return zero._replace(shift=np.zeros_like(belief.mean)), EvolutionPathState(state.path, per_dimension)
-        unit = math.sqrt(n / samples) / estimate.noise.mean  # weights that sum to 1
+        unit = math.sqrt(n / samples) / estimate.noise.mean  # absolute weights that sum to 1
         a: Vector = elementwise(lambda part: unit * part, gradient.mean)
 
         forgetting = (samples + 2.0) / (n + samples + 5.0)
@@ -131,14 +132,14 @@ class EvolutionPath(StepRule):
         of_path = rate * 2.0 / ((n + 1.3) ** 2 + samples)
         of_all = rate * 2.0 * max(samples - 1.75 + 1.0 / samples, 0.25) / ((n + 2.0) ** 2 + samples)
         of_all, of_path = min(of_all, 0.9), min(of_path, 0.9)
-        # The ascent step is the negative of the descent step: log( I - c_1 (p p^T - I) + 2 c_mu B ).
-        poles = gradient.covariance.map(lambda values: 1.0 + of_path + 2.0 * of_all * unit * values)
-        poles = poles.plus_outer(path, -of_path)
+        # The ascent step is the negative of the descent step, so this is -X.
+        change = gradient.covariance.map(lambda values: of_path + 2.0 * of_all * unit * values)
+        change = change.plus_outer(path, -of_path)
 
         def logs(values: Vector) -> Vector:
-            return np.asarray(np.log(np.maximum(values, NEAREST_POLE)) - 2.0 * growth)
+            return np.copysign(np.log1p(np.abs(values)), values) - 2.0 * growth
 
-        log_ratio = poles.map(logs)
+        log_ratio = change.map(logs)
         return Step(
             shift=gradient.mean,
             log_ratio=log_ratio,

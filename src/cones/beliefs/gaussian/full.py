@@ -20,6 +20,10 @@ __all__ = ["FullGaussian"]
 
 # One step changes the log-eigenvalues by at most these, so that exp stays in range and low-rank updates keep precision.
 LARGEST_LOG, LARGEST_LOW_RANK_LOG = 680.0, 30.0
+# The covariance is as good as singular if the variance of a coordinate is this many times its variance given the others.
+LARGEST_INFLATION = 1e13
+# An axis is lost if this share of its deviation does not change the mean.
+NO_EFFECT = 0.2
 
 
 class FullGaussian(Gaussian):
@@ -156,6 +160,21 @@ class FullGaussian(Gaussian):
         factor = logs.map(lambda values: np.exp(0.5 * values)).right_multiply(factor)
         inverse = logs.map(lambda values: np.exp(-0.5 * values)).right_multiply(inverse)
         return self._trusted(self.mean + shift, factor, _synchronised(factor, inverse))
+
+    def is_resolved(self) -> bool:
+        inverse = self._inverse_transpose
+        precisions = np.einsum("ij,ij->i", inverse, inverse)
+        variances = np.einsum("ij,ij->i", self.factor, self.factor)
+        if float((variances * precisions).max()) > LARGEST_INFLATION:
+            return False
+        narrow = int(precisions.argmax())
+        if precisions[narrow] * float(self.mean @ self.mean) < 1e24:  # far from the resolution of floats
+            return True
+        axis = inverse @ inverse[narrow]  # this column of the precision is close to the narrowest axis
+        axis /= math.sqrt(float(axis @ axis))
+        in_frame = axis @ inverse
+        reach = NO_EFFECT / math.sqrt(float(in_frame @ in_frame))
+        return bool((self.mean + reach * axis != self.mean).any())
 
     def restarted(self, mean: Vector, factor: float) -> Self:
         return self._trusted(mean.copy(), factor * self.factor, self._inverse_transpose / factor)
