@@ -87,7 +87,7 @@ class Sample(NamedTuple):
 
     def candidates(self) -> Matrix:
         """The evaluated candidates, shape (popsize, n)."""
-        return self.population.block(0, len(self.population))
+        return self.population.block(0, len(self.population), drawn=self.noise.kept)
 
     def followed(self, count: int) -> tuple[PastPopulation, ...]:
         """The latest `count` populations, this one first."""

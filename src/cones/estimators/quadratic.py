@@ -47,6 +47,8 @@ LEAST_SHARE, NEAR = 0.6, 16.0
 # A model is fitted anew after this share of p evaluations; in few dimensions, in every iteration.
 REFIT_SHARE = 0.05
 AGREEMENT_RATE = 0.3
+# Agreement from which on the minimum of the model is reported.
+RELIABLE = 0.8
 # At least four populations are kept, if they are not more evaluations than this.
 LARGEST_EXTRA = 400
 # tau is computed from at most this many candidates.
@@ -149,7 +151,7 @@ class Quadratic(Estimator):
         diagnostics = {"agreement": model.agreement, "reused": float(len(state.losses))}
         if not np.isfinite(sample.losses).all():  # a model of the finite losses does not see where the others are
             return estimate._replace(diagnostics=diagnostics), state
-        if math.isfinite(lowest := model.minimum()):
+        if model.agreement > RELIABLE and math.isfinite(lowest := model.minimum()):
             diagnostics["model_minimum"] = lowest
         return estimate._replace(diagnostics=diagnostics, model=model), state
 
@@ -181,7 +183,8 @@ class Quadratic(Estimator):
         self, old: QuadraticModel | None, belief: FullGaussian, z: Matrix, distances: Vector, f: Vector, latest: Vector
     ) -> QuadraticModel | None:
         n, lowest = belief.dim, float(f.min())
-        unit = float(np.median(latest)) - lowest
+        ordered = np.sort(latest)
+        unit = 0.5 * float(ordered[(latest.size - 1) // 2] + ordered[latest.size // 2]) - lowest  # of the median
         if not 0.0 < unit < math.inf:  # all tied
             return old
         excess = (f - lowest) / unit

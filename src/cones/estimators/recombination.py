@@ -11,8 +11,8 @@ evolution strategies, 2006); q = 1 would be the score function. The estimate is 
 
     mu_eff = ( sum_i |v_i| )^2 / sum_i v_i^2
 
-independent samples. With the shaping `recombination_weights` and q = 0 this is the weighted recombination of Hansen (The
-CMA Evolution Strategy: A Tutorial, 2016).
+independent samples. With the shaping `recombination_weights` and q = 0 this is the weighted recombination of Hansen
+(The CMA Evolution Strategy: A Tutorial, 2016).
 """
 
 from __future__ import annotations

@@ -209,8 +209,6 @@ class Stagnation(Criterion):
         return not (older.size and newer.size and np.median(newer) < np.median(older))
 
 
-# Agreement of a model with the losses from which on its minimum counts; see `cones.estimators.quadratic`.
-RELIABLE = 0.8
 # A descent may gain this many times what is expected of it.
 CAUTION = 3.0
 
@@ -226,8 +224,8 @@ def _above_best(state: State, history: History) -> bool:
 
 def _expected_gain(state: State, history: History) -> float:
     """What the descent will still gain; infinite if that cannot be told."""
-    if "model_minimum" in history and history.latest("agreement") > RELIABLE:
-        return max(state.descent.best - history.latest("model_minimum"), 0.0)
+    if "model_minimum" in history and math.isfinite(lowest := history.latest("model_minimum")):
+        return max(state.descent.best - lowest, 0.0)
     window = 10 + 10 * state.belief.dim // state.popsize
     if state.iteration - state.began < 4 * window:
         return math.inf

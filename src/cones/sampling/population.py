@@ -81,8 +81,15 @@ class Population:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Matrix:
         return self.block(0, len(self)).astype(dtype or self.noise.dtype, copy=False)
 
-    def block(self, first: int, last: int, kept: Matrix | None = None, out: Matrix | None = None) -> Matrix:
-        """Candidates `first` to `last`.
+    def block(
+        self,
+        first: int,
+        last: int,
+        kept: Matrix | None = None,
+        out: Matrix | None = None,
+        drawn: Matrix | None = None,
+    ) -> Matrix:
+        """Candidates `first` to `last`, from all rows of noise `drawn` before, if given.
 
         Writes the noise of their rows to `kept`, if given. Writes the candidates to `out`, if given and if `first` and
         `last` split no mirrored pair.
@@ -92,7 +99,7 @@ class Population:
         per_row = self.plan.per_row
         start, stop = first // per_row, -(-last // per_row)
         whole = out if (first, last) == (start * per_row, stop * per_row) else None
-        made = self._made(start, stop, kept, whole).reshape(-1, self.belief.dim)
+        made = self._made(start, stop, kept, whole, drawn).reshape(-1, self.belief.dim)
         made = made[first - start * per_row : last - start * per_row]
         return made if self.box is None else self.box.reflect(made)
 
@@ -119,12 +126,19 @@ class Population:
         """True if spans of a candidate can be computed independently."""
         return self.belief.separable and self.plan.transform is None
 
-    def _made(self, start: int, stop: int, kept: Matrix | None = None, out: Matrix | None = None) -> Matrix:
+    def _made(
+        self,
+        start: int,
+        stop: int,
+        kept: Matrix | None = None,
+        out: Matrix | None = None,
+        drawn: Matrix | None = None,
+    ) -> Matrix:
         """The candidates of rows `start` to `stop`, shape (stop - start, per_row, n). Writes their noise to `kept`."""
         count, dim = stop - start, self.belief.dim
         whole = aligned((count * self.plan.per_row, dim), self.noise.dtype) if out is None else out
         candidates = whole.reshape(count, self.plan.per_row, dim)
-        if self._by_spans and count * dim >= WORTH_THREADS:
+        if self._by_spans and count * dim >= WORTH_THREADS and drawn is None:
 
             def use(row: int, columns: slice, normals: Vector) -> None:
                 self.belief.draw(normals[None], candidates[row : row + 1, :, columns], columns)
@@ -133,7 +147,7 @@ class Population:
             return candidates
         size = count if self.belief.separable else PRODUCT_ROWS
         first, last = (start, stop) if self.belief.separable else self._aligned(start, stop)
-        noise = self.noise_rows(first, last)
+        noise = self.noise_rows(first, last) if drawn is None else drawn[first:last]
         if (first, last) == (start, stop):
             for k in range(0, count, max(size, 1)):
                 self.belief.draw(noise[k : k + size], candidates[k : k + size])

@@ -1,7 +1,7 @@
 r"""KL steps fed by an evolution path and, where it predicts the losses, by a quadratic model.
 
-With the estimate (a, B) of a descent direction in the frame, scaled so that the mean's weights have absolute values that
-sum to 1, and worth mu_eff samples, and chi = E|N(0, I)|:
+With the estimate (a, B) of a descent direction in the frame, scaled so that the absolute weights of the mean sum to 1,
+and worth mu_eff samples, and chi = E|N(0, I)|:
 
     p  <- (1 - c_s) p + sqrt(c_s (2 - c_s) mu_eff) a             the path: a gradient estimate with memory
     log sigma grows by (c_s / d_s) (|p| / chi - 1)               candidates agree: larger steps

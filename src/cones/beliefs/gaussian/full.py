@@ -20,7 +20,7 @@ __all__ = ["FullGaussian"]
 
 # One step changes the log-eigenvalues by at most these, so that exp stays in range and low-rank updates keep precision.
 LARGEST_LOG, LARGEST_LOW_RANK_LOG = 680.0, 30.0
-# The covariance is as good as singular if the variance of a coordinate is this many times its variance given the others.
+# The covariance is as good as singular if a coordinate has this many times its variance given the others.
 LARGEST_INFLATION = 1e13
 # An axis is lost if this share of its deviation does not change the mean.
 NO_EFFECT = 0.2
