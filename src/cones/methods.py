@@ -157,8 +157,8 @@ def CoNES(
         x0: initial mean, shape (n,), or a belief, such as `FullGaussian(mean, covariance)`.
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
             two finite bounds, and 1 elsewhere.
-        radius: "auto": nothing to tune. Up to 40 dimensions, a full covariance with an evolution path and a quadratic
-            model (`step="evolution_path"`, `estimator="quadratic"`); up to 500, a diagonal that opens to a low-rank
+        radius: "auto": nothing to tune. Up to 60 dimensions, a full covariance with an evolution path
+            (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 500, a diagonal that opens to a low-rank
             covariance where the run shows that it must (`belief="low_rank"`); beyond, a diagonal one with "adaptive"
             radii. "adaptive": separate balls for mean, scale and shape with adaptive radii, without a learning rate. A
             number: the paper's method, one ball KL <= radius^2 and then Adam. "paper": the same with radius
