@@ -35,6 +35,10 @@ NOT_FOR_HERE = {
 class CMAStrategy(ExternalOptimizer):
     """PyCMA by ask and tell. Made by `cones.CMA`."""
 
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        _check_options(self.options)
+
     def _new_engine(self) -> Any:
         cma = import_package("cma", "CMA")
         generator = np.random.Generator(np.random.SFC64(self.seed))
@@ -93,9 +97,23 @@ def CMA(
     for name in known:
         if name not in cma.CMAOptions.defaults():
             raise InputError(f"options: expected options of PyCMA, got {name!r}")
-        if name in NOT_FOR_HERE:
-            raise InputError(f"options: {name!r} is not accepted; {NOT_FOR_HERE[name]}")
+    _check_options(known)
     if check_bool("diagonal", diagonal):
         known["CMA_diagonal"] = True
     popsize = known.get("popsize") if popsize is None else popsize
     return CMAStrategy.begin("CMA", x0, sigma0, bounds, popsize, 2, known, seed_from(rng), limits)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what is not for here, and text, which PyCMA would evaluate as code."""
+    for name, value in options.items():
+        if name in NOT_FOR_HERE:
+            raise InputError(f"options: {name!r} is not accepted; {NOT_FOR_HERE[name]}")
+        if not _is_plain(value):
+            raise InputError(f"options: expected numbers, booleans, None or lists for {name!r}, got {value!r:.80}")
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float))

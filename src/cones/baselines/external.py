@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cones.beliefs import DiagonalGaussian
-from cones.checks import check_integer, check_vector
+from cones.checks import check_array, check_integer, check_kind, check_shape, check_vector
 from cones.estimators.shaping import centred_ranks
 from cones.extras import require_extra
 from cones.progress import Outcome, State
@@ -45,9 +45,14 @@ class ExternalOptimizer(Strategy):
         **common: Any,
     ) -> None:
         super().__init__(**common)
+        check_kind("start", start, DiagonalGaussian)
+        check_shape("start", start.mean, self.state.belief.mean.shape)
+        check_kind("options", options, dict)
         self.start = start
         self.options = options
-        self.seed = seed
+        self.seed = check_integer("rng", seed, 0)
+        if told is not None:
+            check_shape("told", check_array("told", told), (self.state.iteration, self.popsize))
         self._told_losses: list[Vector] = [] if told is None else list(told)
         self._engine: Any = None
         self._solutions: Any = None

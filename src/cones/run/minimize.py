@@ -7,6 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, Never, Unpack
@@ -16,18 +17,19 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
-from cones.checks import check_bool, check_integer, check_one_of
+from cones.checks import check_bool, check_integer, check_kind, check_one_of
 from cones.component import suggestion
-from cones.errors import InputError
+from cones.errors import CheckpointError, InputError
 from cones.estimators import Estimator
 from cones.evaluate import Objective, Workers, evaluator_from
+from cones.files import check_path
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
 from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
 from cones.restarts import Bipop, Restarts
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
-from cones.run.noise import with_reserve
+from cones.run.noise import Estimate, with_reserve
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.steps import Balls, StepRule
@@ -166,16 +168,17 @@ def minimize(
     strategy.criteria = with_reserve(strategy.criteria, noisy, strategy.popsize)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
-    if checkpoint is not None and os.path.exists(checkpoint):
-        raise InputError(
-            f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
-        )
     if checkpoint_every is not None:
         checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
         if checkpoint is None:
             raise InputError("checkpoint_every: expected together with checkpoint, got no checkpoint")
-    evaluator = evaluator_from(objective, workers, timeout, retries)
-    return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
+    with nullcontext() if checkpoint is None else checkpoints.owned(checkpoint):
+        if checkpoint is not None and os.path.exists(checkpoint):
+            raise InputError(
+                f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
+            )
+        evaluator = evaluator_from(objective, workers, timeout, retries)
+        return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
 
 
 def _worth_restarts(x0: ArrayLike | Belief, maxfev: float | None, maxtime: float | None) -> bool:
@@ -218,26 +221,42 @@ def resume(
         >>> cones.resume(path, lambda x: (x**2).sum(), maxiter=10).nit
         10
     """
-    strategy, run = checkpoints.read(path, allow)
-    noisy = run.get("noisy")
-    strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
-    if limits:
-        kept = {  # an implied maxiter is implied again, unless there is a budget now
-            criterion.name: "auto" if isinstance(criterion, Stagnation) and criterion.popsize else criterion.limit
-            for criterion in strategy.criteria
-            if not getattr(criterion, "implied", False)
-        }
-        off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
-        criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
-        strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
-        strategy.restart_if_ended()  # the budget may suffice now
-    rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
-    objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
-    every = run.get("checkpoint_every")
-    if checkpoint_every is not None:
-        every = check_integer("checkpoint_every", checkpoint_every, 1)
-    evaluator = evaluator_from(objective, workers, timeout, retries)
-    return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, run.get("estimate"))
+    check_path("path", path)
+    if not os.path.exists(path):
+        raise CheckpointError(f"{path}: no such file")
+    with checkpoints.owned(path):
+        strategy, run = checkpoints.read(path, allow)
+        noisy, every, estimate = _settings_of(run, path)
+        strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
+        if limits:
+            kept = {  # an implied maxiter is implied again, unless there is a budget now
+                criterion.name: "auto" if isinstance(criterion, Stagnation) and criterion.popsize else criterion.limit
+                for criterion in strategy.criteria
+                if not getattr(criterion, "implied", False)
+            }
+            off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
+            criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+            strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
+            strategy.restart_if_ended()  # the budget may suffice now
+        rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
+        objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
+        if checkpoint_every is not None:
+            every = check_integer("checkpoint_every", checkpoint_every, 1)
+        evaluator = evaluator_from(objective, workers, timeout, retries)
+        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate)
+
+
+def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[bool | None, int | None, Estimate]:
+    """`noisy`, `checkpoint_every` and the estimate of the noise from a checkpoint; defaults if it has no run."""
+    noisy, every, estimate = (run.get(name) for name in ("noisy", "checkpoint_every", "estimate"))
+    try:
+        check_bool("vectorized", run.get("vectorized", False))
+        check_kind("estimate", estimate, (Estimate, type(None)))
+        noisy = None if noisy is None else check_bool("noisy", noisy)
+        every = None if every is None else check_integer("checkpoint_every", every, 1)
+        return noisy, every, estimate or Estimate(noisy=noisy)
+    except InputError as error:
+        raise CheckpointError(f"{path}: not a complete cones checkpoint ({error})") from None
 
 
 def scipy_method(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,13 @@ class Box(Storable):
 
     lower: Vector
     upper: Vector
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        box = cls(**parts)
+        if box.lower.ndim != 1 or box.lower.shape != box.upper.shape or not (box.lower <= box.upper).all():
+            raise InputError(f"bounds: expected low <= high, got {box.lower!r:.60} and {box.upper!r:.60}")
+        return box
 
     def contains(self, x: Vector) -> bool:
         return bool((x >= self.lower).all() and (x <= self.upper).all())
