@@ -44,7 +44,7 @@ class Session(Observer, ABC):
     def __init__(self, strategy: Strategy, evaluator: Evaluator, kept: Mapping[str, Any] | None = None) -> None:
         self.strategy, self.evaluator = strategy, evaluator
         self.report: Callable[[Any], None] = lambda session: None
-        self._rows: list[dict[str, float]] = [] if kept is None else [dict(row) for row in kept["rows"]]
+        self._rows: list[dict[str, float]] = [] if kept is None else _rows(kept.get("rows"), strategy.state.iteration)
 
     @property
     def iteration(self) -> int:
@@ -140,6 +140,16 @@ def read_checkpoint(path: Path, allow: Iterable[Any] = ()) -> Kept | None:
         return strategy, extra
     except CheckpointError as error:
         raise CheckpointError(f"{error}; delete the file to start this run anew") from None
+
+
+def _rows(rows: Any, iterations: int) -> list[dict[str, float]]:
+    """The rows of a checkpoint, one for each iteration."""
+    if not isinstance(rows, list) or len(rows) != iterations:
+        raise CheckpointError(f"rows: expected one for each of {iterations} iterations, got {rows!r:.80}")
+    for row in rows:
+        if not isinstance(row, dict) or not all(isinstance(value, (int, float)) for value in row.values()):
+            raise CheckpointError(f"rows: expected numbers by name, got {row!r:.80}")
+    return [dict(row) for row in rows]
 
 
 class _Keeper(Observer):

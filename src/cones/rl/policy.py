@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from cones.archive import read_archive, write_archive
 from cones.checks import check_array, check_bool, check_finite, check_integer, check_kind, check_shape
 from cones.errors import InputError
 from cones.files import check_path
+from cones.rl.environments import check_task_allowed
 from cones.rl.spaces import action_from, check_space, flat, flat_size
 from cones.types import Vector
 
@@ -104,8 +106,11 @@ class Policy:
         write_archive(Path(path), header, {"parameters": self.parameters, "shift": self.shift, "scale": self.scale})
 
     @staticmethod
-    def load(path: str | Path) -> Policy:
-        """The policy of a file that `save` has written. Every field is checked; no environment is made."""
+    def load(path: str | Path, allow: Iterable[Any] = ()) -> Policy:
+        """The policy of a file that `save` has written. Every field is checked, and nothing is imported.
+
+        A task "module:Name-v0" is refused unless it is in `allow`, or its module is imported already.
+        """
         check_path("path", path)
         try:
             header, arrays = read_archive(Path(path))
@@ -120,8 +125,10 @@ class Policy:
                 if flat_size(header["space"][name]) != size:
                     raise ValueError(f"a space of {name}s for a network of sizes {sizes}")
             network = Network(sizes, check_bool("bias", header["bias"]))
-            return Policy(header["task"], network, **arrays, space=header["space"])
+            policy = Policy(header["task"], network, **arrays, space=header["space"])
         except FileNotFoundError:
             raise InputError(f"{path}: no such policy") from None
         except Exception as error:  # whatever is wrong with a file, it is one error
             raise InputError(f"{path}: not a policy of cones ({error})") from None
+        check_task_allowed(policy.task, allow)
+        return policy
