@@ -106,3 +106,32 @@ def test_edited_policies_are_refused(change: dict[str, object], tmp_path: Path) 
     write_archive(path, {**header, **change}, arrays)
     with pytest.raises(InputError, match="not a policy of cones"):
         load_policy(path, allow=["evilmod:Env-v0"])
+
+
+FULL = """
+import json, resource, sys, warnings
+from cones.records import session
+from cones import rl
+session.KEEP_SECONDS = 0.0  # after every iteration
+def follow(training):
+    if training.iteration >= 2:  # as on a full disk: no file can grow beyond this size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    trained = rl.train("CartPole-v1", "es", timesteps=1200, popsize=4, hidden=[], threads=1, out="run", callback=follow)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+kept = rl.resume("run", threads=1)
+print(json.dumps([sorted({str(w.message) for w in caught}), trained.timesteps, kept.timesteps,
+                  bool((kept.policy.parameters == trained.policy.parameters).all())]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of files")
+def test_a_full_disk_warns_and_the_training_goes_on(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    messages, timesteps, resumed, same = json.loads(done.stdout)
+    assert timesteps == resumed >= 1200
+    assert same  # the checkpoint that was kept goes on to the same end
+    assert any("could not be written" in message and "File too large" in message for message in messages)
+    assert not list(tmp_path.rglob("*.part"))

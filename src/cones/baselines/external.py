@@ -21,7 +21,7 @@ from cones.estimators.shaping import centred_ranks
 from cones.extras import require_extra
 from cones.progress import Outcome, State
 from cones.progress.stopping import criteria_from
-from cones.space.bounds import box_from, initial_deviations
+from cones.space.bounds import box_from, check_start, initial_deviations
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
@@ -73,6 +73,7 @@ class ExternalOptimizer(Strategy):
         """The optimizer before its first iteration; `popsize` is 4 + 3 log(n) by default."""
         mean = check_vector("x0", x0)
         box = box_from(bounds, mean)
+        check_start(mean)
         start = DiagonalGaussian(mean, initial_deviations(mean.size, sigma0, box) ** 2)
         size = 4 + int(3 * np.log(mean.size)) if popsize is None else check_integer("popsize", popsize, least_popsize)
         return cls(

@@ -20,7 +20,7 @@ from cones.evaluate import Workers
 from cones.files import check_path
 from cones.records.folder import Folder
 from cones.records.record import read_record
-from cones.records.session import execute, read_checkpoint
+from cones.records.session import UnwrittenError, execute, read_checkpoint
 from cones.rl.environments import check_task_allowed
 from cones.rl.episode import Episodes
 from cones.rl.policy import Policy
@@ -231,6 +231,8 @@ def execute_training(
                 raise
         except StopIteration:
             stop = "callback"
+        except UnwrittenError:
+            pass  # it was warned of; the result is not lost
         session = sessions[0]
         reason = session.reason()
         return Trained(
