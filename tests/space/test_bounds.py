@@ -185,9 +185,6 @@ def test_a_run_that_diverges_sees_finite_candidates_only(dtype: str) -> None:
         assert np.isfinite(X).all()
         return -np.float64(X[:, 0])
 
-    settings = {"belief": "diagonal", "radius": "paper", "dtype": dtype}
-    optimizer = cones.Adam(0.1 * start / (1e9 if dtype == "float32" else 1e99))
-    cones.minimize(
-        loss, [start], sigma0=1e9 if dtype == "float32" else 1e99, rng=0, maxiter=60, vectorized=True, optimizer=optimizer,
-        xtol=None, **settings,
-    )  # fmt: skip
+    sigma0 = 1e9 if dtype == "float32" else 1e99
+    settings = {"belief": "diagonal", "radius": "paper", "dtype": dtype, "optimizer": cones.Adam(0.1 * start / sigma0)}
+    cones.minimize(loss, [start], sigma0=sigma0, rng=0, maxiter=60, vectorized=True, xtol=None, **settings)
