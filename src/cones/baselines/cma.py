@@ -24,6 +24,7 @@ _CHANGES_X = "it changes the meaning of x; transform x in your function"
 _ENDS = "use the stop criteria maxfev, maxiter, maxtime, ftarget, xtol, ftol, stagnation"
 NOT_FOR_HERE = {
     "bounds": "use bounds=...",
+    "popsize": "use popsize=...",
     "seed": "use rng=...",
     "randn": "use rng=...",
     "CMA_stds": "use sigma0=..., one number or one per coordinate",
@@ -51,7 +52,7 @@ class CMAStrategy(ExternalOptimizer):
         }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyCMA warns in high dimensions
-            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options})
+            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options, "popsize": self.popsize})
 
     def _ask(self, engine: Any) -> Any:
         return engine.ask()
@@ -97,10 +98,11 @@ def CMA(
     for name in known:
         if name not in cma.CMAOptions.defaults():
             raise InputError(f"options: expected options of PyCMA, got {name!r}")
+    asked = known.pop("popsize", None)
+    popsize = asked if popsize is None else popsize
     _check_options(known)
     if check_bool("diagonal", diagonal):
         known["CMA_diagonal"] = True
-    popsize = known.get("popsize") if popsize is None else popsize
     return CMAStrategy.begin("CMA", x0, sigma0, bounds, popsize, 2, known, seed_from(rng), limits)
 
 

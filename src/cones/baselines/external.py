@@ -82,7 +82,7 @@ class ExternalOptimizer(Strategy):
             box=box,
             criteria=criteria_from(mean.size, size, limits),
             start=start,
-            options={**options, "popsize": size},
+            options=options,
             seed=seed,
         )
 
