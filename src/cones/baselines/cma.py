@@ -39,6 +39,8 @@ class CMAStrategy(ExternalOptimizer):
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         _check_options(self.options)
+        if (mu := self.options.get("CMA_mu")) is not None and not 0 < mu <= self.popsize:
+            raise InputError(f"options: expected a CMA_mu of at most popsize = {self.popsize}, got {mu!r:.80}")
 
     def _new_engine(self) -> Any:
         cma = import_package("cma", "CMA")
