@@ -83,6 +83,10 @@ def test_options_in_a_checkpoint_are_plain_values(options: object, tmp_path: Pat
         cones.CMA(np.zeros(4), rng=0, options={"CMA_mu": "popsize // 3"})
 
 
+def test_a_diagonal_covariance_in_one_dimension() -> None:
+    assert cones.minimize(lambda x: float(x @ x), [3.0], method="cma", diagonal=True, rng=0, ftarget=1e-6).success
+
+
 @pytest.mark.parametrize("when", [0, 4])
 def test_checkpoint_goes_on_bit_for_bit(when: int, tmp_path: Path) -> None:
     straight, broken = (cones.CMA(np.zeros(5), [1.0, 2.0, 3.0, 4.0, 5.0], bounds=[(-3, 3)] * 5, rng=1) for _ in "ab")

@@ -52,9 +52,12 @@ class CMAStrategy(ExternalOptimizer):
             "randn": lambda *shape: generator.standard_normal(shape),
             "CMA_stds": self.start.standard_deviations(),
         }
+        options = {**self.options, "popsize": self.popsize}
+        if self.start.dim == 1:
+            options.pop("CMA_diagonal", None)  # the same in one dimension, in which PyCMA fails with it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyCMA warns in high dimensions
-            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options, "popsize": self.popsize})
+            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **options})
 
     def _ask(self, engine: Any) -> Any:
         return engine.ask()
