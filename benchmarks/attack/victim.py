@@ -12,6 +12,8 @@ import numpy as np
 import cones
 import cones.records.session
 from cones.cli import main
+from cones.experiments.runner import run_experiment
+from cones.experiments.toml import read_experiment
 from cones.records import read_record
 
 KINDS = ("minimize", "command", "run", "train")
@@ -19,7 +21,7 @@ cones.records.session.KEEP_SECONDS = 0.0  # after every iteration, in the proces
 
 SPECIFICATION = """
 name = "killed"
-maxfev = 3000
+maxfev = 600
 [[problems]]
 problem = "rosenbrock"
 dim = 12
@@ -56,7 +58,8 @@ def victim(kind: str, folder: Path) -> int:
         return main(["minimize", "benchmarks.attack.victim:loss", *flags, *files])
     if kind == "run":
         (folder / "spec.toml").write_text(SPECIFICATION)
-        return main(["run", str(folder / "spec.toml"), "--out", str(folder / "out"), "--workers", "2"])
+        outcome = run_experiment(read_experiment(folder / "spec.toml"), folder / "out", workers=2)
+        return len(outcome.failed)
     flags = ["--method", "es", "--timesteps", "4000", "--popsize", "6", "--linear", "--threads", "1", "--quiet"]
     return main(["train", "CartPole-v1", *flags, "--out", str(folder / "out")])
 
