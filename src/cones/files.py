@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.util
 import json
@@ -91,7 +90,7 @@ def _remove_leftovers(target: Path) -> None:
 def _remove_leftover(path: str) -> None:
     with suppress(OSError):  # it is gone, a link, or not ours
         handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | NO_FOLLOW)
-        with contextlib.closing(os.fdopen(handle, "rb", buffering=0)):
+        with os.fdopen(handle, "rb", buffering=0):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)
 
