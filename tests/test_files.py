@@ -95,8 +95,10 @@ def test_two_processes_that_write_one_file_do_not_meet(tmp_path: Path) -> None:
         while not path.exists():
             time.sleep(0.01)
         for _ in range(100):
+            time.sleep(0.01)
             content = path.read_bytes()
             assert content in (b"a" * 200_000, b"b" * 200_000)
+        assert [writer.poll() for writer in writers] == [None, None]  # neither has failed
     finally:
         for writer in writers:
             writer.kill()

@@ -84,7 +84,9 @@ def test_options_in_a_checkpoint_are_plain_values(options: object, tmp_path: Pat
 
 
 def test_a_diagonal_covariance_in_one_dimension() -> None:
-    assert cones.minimize(lambda x: float(x @ x), [3.0], method="cma", diagonal=True, rng=0, ftarget=1e-6).success
+    assert cones.minimize(
+        lambda x: float(x @ x), [3.0], sigma0=0.5, method="cma", diagonal=True, rng=0, ftarget=1e-6
+    ).success
 
 
 @pytest.mark.parametrize("when", [0, 4])
