@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.attack import Row
 from benchmarks.attack.victim import KINDS, numbers
 
-__all__ = ["campaign"]
+__all__ = ["KINDS", "campaign"]
 
 KILLS_PER_RUN = 5
 LONGEST = 120.0  # seconds that one start may take

@@ -54,6 +54,8 @@ def _certified(a: Any, b: Any, m: Any, s: Any, multiplier: float, radius: float)
     a, b, multiplier = a / scale, b / scale, multiplier / scale
     kl = 0.5 * float(m @ m + (np.expm1(s) - s).sum())
     primal = float(a @ m + b @ np.expm1(s))
+    if multiplier == 0.0:  # the ball reaches beyond floats: all variances fall to zero, which gains at most sum |b|
+        return kl <= energy and not a.any() and bool((b <= 0.0).all()) and primal >= (1.0 - TOLERANCE) * -float(b.sum())
     inverse = 1.0 - 2.0 * b / multiplier
     if not (kl <= energy * (1.0 + TOLERANCE) and multiplier > 0.0 and (inverse > 0.0).all() and math.isfinite(primal)):
         return False
