@@ -31,16 +31,16 @@ def campaign(count: int, rng: np.random.Generator, kinds: tuple[str, ...] = KIND
 
 
 def _killed(kind: str, count: int, rng: np.random.Generator) -> Row:
-    kills = failures = 0
+    kills = failures = runs = 0
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder, "whole")
         seconds = _finished(kind, whole)
         expected = numbers(kind, whole)
         while kills < count:
-            killed = Path(folder, f"killed-{kills}")
-            killed.mkdir()
+            killed = Path(folder, f"killed-{runs}")
+            runs += 1
             for _ in range(min(KILLS_PER_RUN, count - kills)):
-                kills += _kill_one(kind, killed, float(rng.uniform(0.1, 1.0)) * seconds, rng.random() < 0.5)
+                kills += _kill_one(kind, killed, float(rng.uniform(0.1, 0.9)) * seconds, rng.random() < 0.5)
             try:
                 _finished(kind, killed)
                 failures += numbers(kind, killed) != expected or bool(list(killed.rglob("*.part")))
