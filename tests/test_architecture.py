@@ -16,7 +16,9 @@ ROOT = Path(cones.__file__).parent
 
 # Packages and modules from the bottom to the top. Each may import what stands in a lower row, and itself.
 ORDER: list[tuple[str, ...]] = [
-    ("errors", "types", "files"),
+    ("errors", "types"),
+    ("files", "fields"),
+    ("archive", "locks"),
     ("extras", "checks", "component", "kernels"),
     ("storage", "beliefs", "space"),
     ("sampling", "divergences"),

@@ -15,7 +15,8 @@ from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
 from cones.run.checkpoint import load
-from cones.run.minimize import minimize, resume, scipy_method
+from cones.run.minimize import minimize, scipy_method
+from cones.run.resume import resume
 from cones.sampling import Population
 from cones.solvers import solve_step
 from cones.steps import Balls, StepRule

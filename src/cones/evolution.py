@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from cones.beliefs import Belief
 from cones.checks import check_integer, check_kind
+from cones.errors import InputError
 from cones.estimators import Sample
 from cones.handover import checked_pair
 from cones.iteration import Algorithm, AlgorithmState
@@ -47,6 +48,11 @@ class EvolutionStrategy(Strategy):
         **common: Any,
     ) -> None:
         super().__init__(**common)
+        check_kind("start", start, (Belief, type(None)))
+        if start is not None and start.dim != self.state.belief.dim:
+            raise InputError(f"start: expected {self.state.belief.dim} coordinates, got {start.dim}")
+        check_kind("chunked", chunked, (bool, type(None)))
+        check_kind("noisy", noisy, (bool, type(None)))
         check_kind("noise", noise, NoiseStream)
         check_kind("algorithm", algorithm, Algorithm)
         self.start = start  # the belief of a restart; None without restarts

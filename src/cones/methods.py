@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
-from cones.checks import check_bool, check_finite, check_integer, check_vector
+from cones.checks import check_bool, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
 from cones.defaults import is_full, is_low_rank, with_balls, with_path
 from cones.errors import InputError
@@ -27,7 +27,7 @@ from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
 from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
-from cones.space.bounds import Box, box_from, initial_deviations
+from cones.space.bounds import Box, box_from, check_deviations, check_start, initial_deviations
 from cones.steps import Balls, Convex, EvolutionPath, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
 from cones.types import Vector
@@ -280,9 +280,11 @@ def _compose(
     """The strategy with a step rule."""
     own = ("radius", "solver", "step") if method == "CoNES" else ()
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
+    noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
     box = box_from(bounds, mean)
-    start = _initial_belief(x0, mean, sigma0, belief, box)
+    check_start(mean, dtype)
+    start = _initial_belief(x0, mean, sigma0, belief, box, dtype)
     if rank is not None:
         if not isinstance(start, LowRankGaussian):
             raise InputError(f"rank: expected none without belief='low_rank', got {rank!r}")
@@ -296,13 +298,11 @@ def _compose(
         component_from("optimizer", optimizer),
     )
     algorithm.design.check(popsize)
-    noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian | LowRankGaussian):
             raise InputError(f"dtype: expected 'float64' with this belief, got {dtype!r}")
-        with np.errstate(over="ignore"):
-            start = start.as_type(dtype)
-        check_finite(f"x0 as {dtype}", start.mean)
+        check_deviations("x0", start.standard_deviations(), dtype)
+        start, box = start.as_type(dtype), None if box is None else box.as_type(dtype)
     policy = restarts_from(restarts)
     plan = None if policy is None else policy.first_plan()
     return EvolutionStrategy(
@@ -328,13 +328,13 @@ def _design(antithetic: Any) -> Design:
 
 
 def _initial_belief(
-    x0: ArrayLike | Belief, mean: Vector, sigma0: ArrayLike | None, kind: str | None, box: Box | None
+    x0: ArrayLike | Belief, mean: Vector, sigma0: ArrayLike | None, kind: str | None, box: Box | None, dtype: str
 ) -> Belief:
     if isinstance(x0, Belief):
         if sigma0 is not None or kind is not None:
             raise InputError("sigma0, belief: expected neither when x0 is a belief, got one of them")
         return x0
-    deviations = initial_deviations(mean.size, sigma0, box)
+    deviations = initial_deviations(mean.size, sigma0, box, dtype)
     family = found("belief", kind or "diagonal") if isinstance(kind, str | None) else kind
     if not (inspect.isclass(family) and issubclass(family, Belief)):
         names = ", ".join(map(repr, components("belief")))

@@ -1,16 +1,15 @@
-"""Storage of objects in files: JSON for structure, `.npy` for arrays, in one zip (NumPy's `.npz`).
+"""Storage of objects in files: JSON for structure, and arrays, in one archive (see `cones.archive`).
 
 A file contains data and no code. Loading creates objects of this library's classes and of classes that the caller
-allows by name. Any other name is an error, and no module is imported.
+allows by name. Any other name is an error, and no module is imported. What is stored under a name must fit the
+declaration of its class: fields by name, each of its type.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import sys
-import zipfile
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -18,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from cones.archive import Arrays, read_archive, write_archive
 from cones.component import Storable, identifier, imported, storable
 from cones.errors import CheckpointError, InputError, NotStorableError
-from cones.files import atomic_write
+from cones.fields import check_fields
+from cones.files import check_path
 
-__all__ = ["Allowed", "allowed_from", "check_storable", "read", "write", "write_arrays"]
+__all__ = ["Allowed", "allowed_from", "check_storable", "read", "write"]
 
-Arrays = dict[str, np.ndarray[Any, Any]]
 Allowed = Mapping[str, Any]
 
 
@@ -36,8 +36,7 @@ def write(path: str | PathLike[str], format_name: str, version: int, content: Ma
         "version": version,
         **{name: _pack(part, arrays) for name, part in content.items()},
     }
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    write_arrays(Path(path), arrays)
+    write_archive(Path(path), header, arrays)
 
 
 def check_storable(value: Any) -> None:
@@ -50,22 +49,22 @@ def read(
 ) -> dict[str, Any]:
     """Read the objects that `write` stored under `names`. For `allow`, see `allowed_from`."""
     allowed = allowed_from(allow)
+    check_path("path", path)
     if not Path(path).exists():
         raise CheckpointError(f"{path}: no such file")
     try:
-        if not zipfile.is_zipfile(path):
-            raise ValueError("truncated, or not a zip file")
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            header = json.loads(bytes(archive["header"]))
-            if header["format"] != format_name:
-                raise ValueError(f"format {header['format']!r}")
-            if header["version"] != version:
-                raise CheckpointError(
-                    f"{path}: expected version {version} of the format, which this release of cones reads, "
-                    f"got version {header['version']}"
-                )
-            arrays = {name: archive[name] for name in archive.files if name != "header"}
-        return {name: _unpack(header[name], arrays, allowed) for name in names}
+        header, arrays = read_archive(Path(path))
+        if header["format"] != format_name:
+            raise ValueError(f"format {header['format']!r:.80}")
+        if header["version"] != version:
+            raise CheckpointError(
+                f"{path}: expected version {version} of the format, which this release of cones reads, "
+                f"got version {header['version']!r:.80}"
+            )
+        reader = _Reader(arrays, allowed)
+        parts = {name: reader.unpacked(header[name]) for name in names}
+        reader.check_all_used()
+        return parts
     except CheckpointError:
         raise
     except Exception as error:  # a damaged file can raise anything
@@ -146,36 +145,53 @@ def _beyond_fields(value: Any) -> set[str]:
     return {field.name for field in fields if not field.init} | (extra - {field.name for field in fields})
 
 
-def _unpack(value: Any, arrays: Mapping[str, np.ndarray[Any, Any]], allowed: Allowed) -> Any:
-    if isinstance(value, list):
-        return [_unpack(item, arrays, allowed) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "scalar" in value:
-        return arrays[value["scalar"]][()]
-    if "tuple" in value:
-        return tuple(_unpack(item, arrays, allowed) for item in value["tuple"])
-    if "dict" in value:
-        return {key: _unpack(item, arrays, allowed) for key, item in value["dict"].items()}
-    name = value.get("function") or value["type"]
-    known: Any = allowed.get(name) or storable(name)
-    if known is None:
-        raise CheckpointError(
-            f"the checkpoint contains {name}, which is not part of this library; if you trust it, allow it by name: "
-            f"cones.load(path, allow=[{name!r}]) or --allow {name}"
-        )
-    if "function" in value:
+class _Reader:
+    """Turns JSON back into objects."""
+
+    def __init__(self, arrays: Arrays, allowed: Allowed) -> None:
+        self._arrays, self._allowed, self._used = arrays, allowed, set[str]()
+
+    def check_all_used(self) -> None:
+        if unused := self._arrays.keys() - self._used:
+            raise ValueError(f"arrays that belong to nothing: {', '.join(sorted(unused))}")
+
+    def unpacked(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.unpacked(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"type", "parts"}:
+            kind = self._known(value["type"])
+            if not inspect.isclass(kind):
+                raise ValueError(f"{value['type']} is no class")
+            parts = {part: self.unpacked(item) for part, item in value["parts"].items()}
+            check_fields(kind, parts)
+            return kind.restored(parts) if issubclass(kind, Storable) else kind(**parts)
+        ((tag, content),) = value.items()
+        if tag == "array":
+            return self._array(content)
+        if tag == "scalar":
+            return self._array(content)[()]
+        if tag == "tuple":
+            return tuple(self.unpacked(item) for item in content)
+        if tag == "dict":
+            return {key: self.unpacked(item) for key, item in content.items()}
+        if tag != "function":
+            raise ValueError(f"{tag!r:.80} is no kind of value")
+        function = self._known(content)
+        if not inspect.isfunction(function):
+            raise ValueError(f"{content} is no function")
+        return function
+
+    def _array(self, name: str) -> np.ndarray[Any, Any]:
+        self._used.add(name)
+        return self._arrays[name]
+
+    def _known(self, name: str) -> Any:
+        known: Any = self._allowed.get(name) or storable(name)
+        if known is None:
+            raise CheckpointError(
+                f"the checkpoint contains {name!s:.80}, which is not part of this library; if you trust it, allow it "
+                f"by name: cones.load(path, allow=[{name!r:.80}]) or --allow {name!s:.80}"
+            )
         return known
-    parts = {part: _unpack(item, arrays, allowed) for part, item in value["parts"].items()}
-    return known.restored(parts) if issubclass(known, Storable) else known(**parts)
-
-
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write named arrays to one file, atomically."""
-    try:
-        with atomic_write(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-    except OSError as error:
-        raise CheckpointError(f"{path}: could not be written ({error})") from error

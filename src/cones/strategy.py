@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -19,7 +20,7 @@ from cones import storage
 from cones.beliefs import Belief, StepStatus
 from cones.checks import check_array, check_kind, check_shape
 from cones.component import Storable
-from cones.errors import InputError, StateError
+from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
 from cones.kernels.buffers import BufferPool
 from cones.progress import History, Outcome, State
 from cones.progress.stopping import (
@@ -43,7 +44,7 @@ from cones.types import Matrix, Vector
 
 __all__ = ["CHECKPOINT", "Strategy"]
 
-CHECKPOINT = "cones checkpoint", 6  # format name and version
+CHECKPOINT = "cones checkpoint", 7  # format name and version
 LEVEL_OVER = 10  # iterations; see `Strategy.best_belief`
 # Outside this range, squares of candidates soon underflow or overflow: the belief has collapsed or diverged.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
@@ -86,6 +87,7 @@ class Strategy(Storable, ABC):
         self._asked: tuple[int, Matrix | Population] | None = None  # iteration, candidates
         self._pool = BufferPool()
         self._clock = time.perf_counter()
+        self._loaded = False  # from a checkpoint, and no iteration since
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: drop the asked candidates, which `ask` reproduces, and share no arrays."""
@@ -97,7 +99,14 @@ class Strategy(Storable, ABC):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        return cls(**{name: parts[name] for name in cls.SAVED_FIELDS})
+        strategy = cls(**{name: parts[name] for name in cls.SAVED_FIELDS})
+        check_kind("method", strategy.method, str)
+        if len(strategy.history) != strategy.state.iteration:
+            raise InputError(f"history: expected {strategy.state.iteration} rows, got {len(strategy.history)}")
+        if strategy.state.fault and strategy.state.fault not in FAULTS:
+            raise InputError(f"fault: expected one of {', '.join(FAULTS)}, got {strategy.state.fault!r:.80}")
+        strategy._loaded = True
+        return strategy
 
     def __repr__(self) -> str:
         state = self.state
@@ -122,6 +131,19 @@ class Strategy(Storable, ABC):
     def _unmoved(self) -> Outcome:
         return Outcome(self.state.belief, self.state.components, {"step": 0.0, "kl": 0.0})
 
+    def _fitting(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function. In the first iteration from a checkpoint an error means that its states do not fit."""
+        if not self._loaded:
+            return call(*arguments)
+        try:
+            return call(*arguments)
+        except (CheckpointError, MissingExtraError):
+            raise
+        except Exception as error:
+            raise CheckpointError(
+                f"the states in the checkpoint do not fit together ({type(error).__name__}: {error})"
+            ) from error
+
     def ask(self) -> Matrix | Population:
         """Candidates to evaluate, shape (popsize, n), read-only. Repeated calls before `tell` return the same ones.
 
@@ -129,7 +151,7 @@ class Strategy(Storable, ABC):
         """
         iteration = self.state.iteration
         if self._asked is None or self._asked[0] != iteration:
-            candidates = self._sample()
+            candidates: Matrix | Population = self._fitting(self._sample)
             if isinstance(candidates, np.ndarray):
                 candidates.flags.writeable = False  # `tell` relies on their values
             self._asked = (iteration, candidates)
@@ -151,7 +173,7 @@ class Strategy(Storable, ABC):
         lost_in_a_row = state.failed_in_a_row + 1 if lost else 0
         fault = NO_FINITE_LOSS.name if lost and (state.best_fun == math.inf or lost_in_a_row >= FAILED_IN_A_ROW) else ""
         with self._pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            outcome = self._move(losses)
+            outcome: Outcome = self._fitting(self._move, losses)
             spread = outcome.belief.spread()
             mean_loss, deviation = _mean_and_deviation(losses)
             if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and outcome.belief.is_finite()):
@@ -201,7 +223,7 @@ class Strategy(Storable, ABC):
         }
         self.history.append(row)
         self.state = new
-        self._asked = None
+        self._asked, self._loaded = None, False
         self.restart_if_ended()
         if not outcome.status.ok and not state.failed_steps:
             warnings.warn(

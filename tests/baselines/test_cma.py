@@ -8,6 +8,7 @@ import pytest
 
 import cones
 from cones import InputError, MissingExtraError
+from cones.archive import read_archive, write_archive
 from cones.baselines.external import import_package
 
 pytest.importorskip("cma")
@@ -63,6 +64,29 @@ def test_options_reach_pycma() -> None:
     assert es.engine.sp.weights.mu == 2
     assert cones.CMA(np.zeros(4), popsize=20, rng=0).engine.popsize == 20
     assert cones.CMA(np.zeros(4), diagonal=True, rng=0).engine.opts["CMA_diagonal"] is True
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"CMA_mu": "9**9**9**9"}, {"CMA_mu": {"dict": {}}}, {"popsize": 10**9}, {"transformation": 1}, ["CMA_mu"]],
+)
+def test_options_in_a_checkpoint_are_plain_values(options: object, tmp_path: Path) -> None:
+    """PyCMA evaluates text as code: this one would compute for ever."""
+    path = tmp_path / "run.ckpt"
+    cones.CMA(np.zeros(4), rng=0).save(path)
+    header, arrays = read_archive(path)
+    header["strategy"]["parts"]["options"] = {"dict": options} if isinstance(options, dict) else options
+    write_archive(path, header, arrays)
+    with pytest.raises(cones.CheckpointError, match="options"):
+        cones.load(path)
+    with pytest.raises(cones.InputError, match="expected numbers, booleans, None or lists for 'CMA_mu'"):
+        cones.CMA(np.zeros(4), rng=0, options={"CMA_mu": "popsize // 3"})
+
+
+def test_a_diagonal_covariance_in_one_dimension() -> None:
+    assert cones.minimize(
+        lambda x: float(x @ x), [3.0], sigma0=0.5, method="cma", diagonal=True, rng=0, ftarget=1e-6
+    ).success
 
 
 @pytest.mark.parametrize("when", [0, 4])

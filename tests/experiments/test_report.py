@@ -96,6 +96,9 @@ def test_report_is_self_contained(summary: Summary, tmp_path: Path) -> None:
     assert line["mean"][-1] == pytest.approx(group.at_end("mean_loss")[0], rel=1e-5)
 
 
+NOTE = "<img src=x onerror=alert(1)> [x](javascript:alert)\n# a heading"
+
+
 def test_labels_cannot_break_the_page_the_tables_or_the_figures(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     labels = ["<!--<script>", "<!--LOSSES--> a|b", r"$\\frac{$ _x"]
@@ -106,7 +109,7 @@ def test_labels_cannot_break_the_page_the_tables_or_the_figures(tmp_path: Path) 
             "maxfev": 40,
             "start": {"mean": 1e9, "sigma": 1e-3},
             "problems": [{"problem": "sphere", "dim": 2}],
-            "methods": [{"method": "es", "popsize": 20, "label": label} for label in labels],
+            "methods": [{"method": "es", "popsize": 20, "label": label, "note": NOTE} for label in labels],
         }
     )
     folder.claim(experiment.specification())
@@ -118,7 +121,12 @@ def test_labels_cannot_break_the_page_the_tables_or_the_figures(tmp_path: Path) 
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
     assert [method["name"] for method in data["methods"]] == labels
     assert page.count("<script") == 2
-    assert r"a\|b" in (tmp_path / "tables.md").read_text()
+    tables = (tmp_path / "tables.md").read_text()
+    assert r"a\|b" in tables
+    assert r"\[x\](javascript:alert)" in tables
+    assert "<script>" not in tables
+    assert "<img" not in tables
+    assert all(line.startswith(("|", "- ")) or not line for line in tables.splitlines())
     if BROWSER is not None:
         out = probe(tmp_path / "report.html", 1000)
         assert out["charts"] == 2

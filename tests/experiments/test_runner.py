@@ -317,3 +317,44 @@ def test_bad_folders_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a complete record"):
         folder.is_finished(run)
     assert json.loads((tmp_path / "experiment.json").read_text())["name"] == "small"
+
+
+LONG_ITERATION = """
+import multiprocessing, os, signal, threading, time
+from cones.experiments.runner import run_experiment
+from cones.experiments.toml import experiment_from
+
+def kill():
+    while not multiprocessing.active_children():
+        time.sleep(0.01)
+    time.sleep(3.0)  # the run is in its first iteration, which takes a minute
+    with open("pid", "w") as file:
+        file.write(str(multiprocessing.active_children()[0].pid))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    threading.Thread(target=kill, daemon=True).start()
+    problem, method = {"problem": "sphere", "dim": 100_000}, {"method": "es", "popsize": 20_000}
+    run_experiment(experiment_from({"name": "a", "maxfev": 10**9, "problems": [problem], "methods": [method]}), "out")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_runs_end_soon_after_their_command_was_killed(tmp_path: Path) -> None:
+    """Otherwise the next command would start the same run beside it."""
+    (tmp_path / "script.py").write_text(LONG_ITERATION)
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, stderr=subprocess.DEVNULL, check=False)
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 10.0
+    while _lives(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if lives := _lives(pid):
+        os.kill(pid, signal.SIGKILL)
+    assert not lives
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -178,3 +178,28 @@ def test_files_are_named(tmp_path: Path) -> None:
     path.write_text('name = "x"\nmaxfev = 10\nproblms = []\n')
     with pytest.raises(InputError, match=r"bad\.toml: problms: unknown key"):
         read_experiment(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 100_000,
+        "a = " + "{a = " * 10_000,
+        "a." * 50_000 + "a = 1",
+        "['b'." + '" " . ' * 30_000 + "a]",
+        "a = 1\n" * 200_000,
+    ],
+    ids=["arrays", "tables", "dotted key", "quoted keys", "large"],
+)
+def test_files_that_nest_or_grow_without_bound_are_refused_at_once(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match="expected TOML"):
+        read_experiment(path)
+
+
+def test_numbers_and_prose_are_no_long_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("seeds = 1\nlist = [" + "1.5, " * 500 + "]\nnote = '" + "e.g. this. " * 20 + "'\n")
+    with pytest.raises(InputError, match="list: unknown key"):
+        read_experiment(path)

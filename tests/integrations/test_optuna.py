@@ -182,6 +182,28 @@ class TestStorage:
             assert {member.position.iteration for member in population} == {iteration}
             assert len({member.position.seed for member in population}) == 1
 
+    @pytest.mark.parametrize(
+        "broken",
+        [
+            3, "x", [], {}, {"run": None}, {"seed": "x"}, {"seed": -1}, {"iteration": None}, {"candidate": 10**9},
+            {"candidate": 1.5}, {"parents": 7}, {"parents": ["x"]}, {"more": 1},
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_a_broken_attribute_is_a_trial_of_no_run(self, broken: Any) -> None:
+        study = optuna.create_study(sampler=CoNESSampler(rng=0, popsize=4))
+        study.optimize(objective, n_trials=7)
+        trial = study.trials[3]
+        if isinstance(broken, dict) and broken:
+            broken = {**trial.system_attrs[POSITION], **broken}
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=trial.params, distributions=trial.distributions, value=1.0, system_attrs={POSITION: broken}
+            )
+        )
+        study.optimize(objective, n_trials=10)
+        assert all(trial.state.is_finished() for trial in study.trials)
+
     def test_a_pickled_sampler_goes_on(self) -> None:
         study = optuna.create_study(sampler=CoNESSampler(rng=0))
         study.optimize(objective, n_trials=15)

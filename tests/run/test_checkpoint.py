@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import pickle
 import signal
@@ -17,6 +16,7 @@ import pytest
 
 import cones
 from cones import CheckpointError
+from cones.archive import read_archive, write_archive
 from cones.strategy import CHECKPOINT
 
 
@@ -250,7 +250,7 @@ class TestRefusals:
                     {field: "planted:Control"}
                 ),
             )
-            with pytest.raises(CheckpointError, match="expected a control"):
+            with pytest.raises(CheckpointError, match="RadiusControl"):
                 cones.load(good)
         assert "planted" not in sys.modules
 
@@ -261,20 +261,14 @@ class TestRefusals:
             with pytest.raises(CheckpointError, match="not a complete cones checkpoint"):
                 cones.load(good)
 
-    def test_flipped_bytes(self, good: Path) -> None:
-        """A damaged file is refused, or the damage lies in bytes that hold nothing (zip padding)."""
+    def test_any_changed_byte_is_found(self, good: Path) -> None:
         whole = good.read_bytes()
-        expected = cones.load(good)
-        refused = 0
         for place in range(0, len(whole), 97):
             damaged = bytearray(whole)
-            damaged[place] ^= 0xFF
+            damaged[place] ^= 4
             good.write_bytes(bytes(damaged))
-            try:
-                same_state(cones.load(good), expected)
-            except CheckpointError:
-                refused += 1
-        assert refused > 20
+            with pytest.raises(CheckpointError, match="not a complete cones checkpoint"):
+                cones.load(good)
 
     @pytest.mark.parametrize("content", [b"", b"hello", pickle.dumps({"a": 1}), b"PK\x03\x04 but not a zip"])
     def test_foreign_files(self, content: bytes, tmp_path: Path) -> None:
@@ -287,8 +281,7 @@ class TestRefusals:
         np.savez(tmp_path / "other.npz", a=np.zeros(3))
         with pytest.raises(CheckpointError, match="not a complete cones checkpoint"):
             cones.load(tmp_path / "other.npz")
-        header = np.frombuffer(json.dumps({"format": "something else"}).encode(), dtype=np.uint8)
-        np.savez(tmp_path / "other.npz", header=header)
+        write_archive(tmp_path / "other.npz", {"format": "something else"}, {})
         with pytest.raises(CheckpointError, match="something else"):
             cones.load(tmp_path / "other.npz")
 
@@ -310,13 +303,9 @@ class TestRefusals:
         assert not (tmp_path / "executed").exists()
 
     def edit(self, path: Path, change) -> None:
-        with np.load(path) as archive:
-            arrays = dict(archive)
-        header = json.loads(bytes(arrays["header"]))
+        header, arrays = read_archive(path)
         change(header)
-        arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        with open(path, "wb") as file:
-            np.savez(file, **arrays)
+        write_archive(path, header, arrays)  # with a checksum that is right
 
     def test_unknown_classes_are_refused(self, good: Path) -> None:
         self.edit(
@@ -384,16 +373,15 @@ class TestFailingWrites:
 
     def test_a_failing_write_keeps_the_good_checkpoint_and_the_run(self, tmp_path: Path, monkeypatch) -> None:
         path = tmp_path / "run.ckpt"
-        real, calls = np.savez, []
+        real, calls = os.fsync, []
 
-        def fails_after_three(file, **arrays):
+        def fails_after_three(handle: int) -> None:
             calls.append(1)
             if len(calls) > 3:  # before the first evaluation, after that of the start, after the first iteration
-                file.write(b"half a checkpoint")
                 raise OSError(28, "No space left on device")
-            real(file, **arrays)
+            real(handle)
 
-        monkeypatch.setattr(np, "savez", fails_after_three)
+        monkeypatch.setattr(os, "fsync", fails_after_three)
         with pytest.warns(RuntimeWarning, match="No space left on device.*the previous checkpoint is kept"):
             result = cones.minimize(
                 sphere, [0.0, 0.0], vectorized=True, rng=0, maxiter=4, checkpoint=path, checkpoint_every=1

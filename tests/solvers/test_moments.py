@@ -90,3 +90,19 @@ def test_its_slope_is_that_of_its_divergence() -> None:
         h = 1e-5
         difference = (lagrangian.at(u + h).divergence - lagrangian.at(u - h).divergence) / (2 * h)
         assert lagrangian.at(u).slope == pytest.approx(difference, rel=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e250, 1e300])
+def test_the_scale_of_the_gradient_does_not_matter(scale: float) -> None:
+    """Losses of 1e280 have gradients whose squares overflow."""
+    mean, values, basis = np.array([1.0, -2.0, 0.5]), np.array([-1.0, -0.3, 0.7]), np.eye(3)
+    with np.errstate(all="ignore"):
+        one = solve_moments(FrameGradient(mean, SpectralMatrix(values, basis)), 0.8)
+        other = solve_moments(FrameGradient(scale * mean, SpectralMatrix(scale * values, basis)), 0.8)
+    np.testing.assert_allclose(other.shift, one.shift, rtol=1e-9)
+    np.testing.assert_allclose(other.log_ratio.values, one.log_ratio.values, rtol=1e-9)
+
+
+def test_a_gradient_that_is_not_finite_gives_no_step() -> None:
+    gradient = FrameGradient(np.array([np.inf, 1.0]), SpectralMatrix(np.array([1.0, 2.0]), np.eye(2)))
+    assert solve_moments(gradient, 1.0).status is StepStatus.FAILED

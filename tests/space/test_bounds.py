@@ -118,3 +118,73 @@ def test_candidates_of_single_precision_in_a_box() -> None:
 
     result = cones.minimize(loss, [0.1, 0.1], bounds=[(0.1, 0.3)] * 2, dtype="float32", rng=0, maxiter=20)
     assert result.x.dtype == np.float32
+
+
+SIGMAS = {"float64": [1e-140, 1e-9, 1.0, 1e9, 1e140], "float32": [1e-16, 1.0, 1e9, 1e16]}
+BOXES = [
+    [(0, 3)] * 2,
+    [(0, 3), (0.1, 0.1)],
+    [(None, 3), (0.1, None)],
+    [(0.9, 1.1), (0.1, 0.1 + 1e-12)],  # the second holds no number of single precision
+    [(-1e38, 1e38), (-1e300, 1e300)],
+    [(-1.7e308, 1.7e308), (0.1, 1.7e308)],
+    [(1 - 1e-16, 1 + 3e-16), (0, 1e-300)],
+]
+
+
+@pytest.mark.parametrize("bounds", BOXES, ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "settings"),
+    [
+        ("float64", {}),
+        ("float64", {"belief": "diagonal", "radius": "paper"}),
+        ("float64", {"method": "cma"}),
+        ("float32", {}),
+        ("float32", {"belief": "diagonal", "step": "evolution_path"}),
+        ("float32", {"belief": "low_rank", "chunked": True}),
+    ],
+)
+def test_what_a_function_sees_is_inside_and_finite(bounds: list, dtype: str, settings: dict[str, object]) -> None:
+    low, high = (np.array([missing if side[k] is None else side[k] for side in bounds], float)
+                 for k, missing in ((0, -INF), (1, INF)))  # fmt: skip
+    # The nearest numbers of the dtype on the inner sides of the bounds, by NumPy's own rounding.
+    with np.errstate(over="ignore"):
+        exact, most = low.astype(dtype), high.astype(dtype)
+    least = np.where(exact.astype(float) < low, np.nextafter(exact, np.array(INF, dtype)), exact)
+    most = np.where(most.astype(float) > high, np.nextafter(most, np.array(-INF, dtype)), most)
+    empty = least > most
+    x0 = np.clip([1.0, 0.1], low, high)
+
+    def loss(X: np.ndarray) -> np.ndarray:
+        assert X.dtype == dtype
+        assert np.isfinite(X).all()
+        assert (((X >= least) & (X <= most)) | (empty & (X == exact))).all()
+        return np.where(np.arange(len(X)) % 3, np.float64(X[:, 0]) / 7, -1.0)
+
+    chosen = {} if dtype == "float64" else {"dtype": dtype}
+    if dtype == "float32" and not settings:
+        settings = {"belief": "diagonal"}
+    for sigma0 in [None, *SIGMAS[dtype]]:
+        cones.minimize(
+            loss, x0, sigma0=sigma0, bounds=bounds, rng=0, maxiter=4, vectorized=True, maxfev=200, **chosen, **settings
+        )
+
+
+@pytest.mark.parametrize("sigma0", [1e39, 1e20, 1e-60])
+def test_deviations_beyond_single_precision_are_refused(sigma0: float) -> None:
+    with pytest.raises(InputError, match=r"sigma0: expected numbers between 1e-16 and 1e\+16 as float32"):
+        cones.minimize(lambda x: float(x @ x), [1.0, 2.0], sigma0=sigma0, dtype="float32", rng=0, maxiter=1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_run_that_diverges_sees_finite_candidates_only(dtype: str) -> None:
+    """The loss pulls the mean away from a start near the end of the range."""
+    start = 0.4 * float(np.finfo(dtype).max)
+
+    def loss(X: np.ndarray) -> np.ndarray:
+        assert np.isfinite(X).all()
+        return -np.float64(X[:, 0])
+
+    sigma0 = 1e9 if dtype == "float32" else 1e99
+    settings = {"belief": "diagonal", "radius": "paper", "dtype": dtype, "optimizer": cones.Adam(0.1 * start / sigma0)}
+    cones.minimize(loss, [start], sigma0=sigma0, rng=0, maxiter=60, vectorized=True, xtol=None, **settings)

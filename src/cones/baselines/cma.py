@@ -24,6 +24,7 @@ _CHANGES_X = "it changes the meaning of x; transform x in your function"
 _ENDS = "use the stop criteria maxfev, maxiter, maxtime, ftarget, xtol, ftol, stagnation"
 NOT_FOR_HERE = {
     "bounds": "use bounds=...",
+    "popsize": "use popsize=...",
     "seed": "use rng=...",
     "randn": "use rng=...",
     "CMA_stds": "use sigma0=..., one number or one per coordinate",
@@ -35,6 +36,12 @@ NOT_FOR_HERE = {
 class CMAStrategy(ExternalOptimizer):
     """PyCMA by ask and tell. Made by `cones.CMA`."""
 
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        _check_options(self.options)
+        if (mu := self.options.get("CMA_mu")) is not None and not 0 < mu <= self.popsize:
+            raise InputError(f"options: expected a CMA_mu of at most popsize = {self.popsize}, got {mu!r:.80}")
+
     def _new_engine(self) -> Any:
         cma = import_package("cma", "CMA")
         generator = np.random.Generator(np.random.SFC64(self.seed))
@@ -45,9 +52,12 @@ class CMAStrategy(ExternalOptimizer):
             "randn": lambda *shape: generator.standard_normal(shape),
             "CMA_stds": self.start.standard_deviations(),
         }
+        options = {**self.options, "popsize": self.popsize}
+        if self.start.dim == 1:
+            options.pop("CMA_diagonal", None)  # the same in one dimension, in which PyCMA fails with it
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyCMA warns in high dimensions
-            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options})
+            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **options})
 
     def _ask(self, engine: Any) -> Any:
         return engine.ask()
@@ -93,9 +103,24 @@ def CMA(
     for name in known:
         if name not in cma.CMAOptions.defaults():
             raise InputError(f"options: expected options of PyCMA, got {name!r}")
-        if name in NOT_FOR_HERE:
-            raise InputError(f"options: {name!r} is not accepted; {NOT_FOR_HERE[name]}")
+    asked = known.pop("popsize", None)
+    popsize = asked if popsize is None else popsize
+    _check_options(known)
     if check_bool("diagonal", diagonal):
         known["CMA_diagonal"] = True
-    popsize = known.get("popsize") if popsize is None else popsize
     return CMAStrategy.begin("CMA", x0, sigma0, bounds, popsize, 2, known, seed_from(rng), limits)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse what is not for here, and text, which PyCMA would evaluate as code."""
+    for name, value in options.items():
+        if name in NOT_FOR_HERE:
+            raise InputError(f"options: {name!r} is not accepted; {NOT_FOR_HERE[name]}")
+        if not _is_plain(value):
+            raise InputError(f"options: expected numbers, booleans, None or lists for {name!r}, got {value!r:.80}")
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float))

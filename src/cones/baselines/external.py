@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cones.beliefs import DiagonalGaussian
-from cones.checks import check_integer, check_vector
+from cones.checks import check_array, check_integer, check_kind, check_shape, check_vector
 from cones.estimators.shaping import centred_ranks
 from cones.extras import require_extra
 from cones.progress import Outcome, State
 from cones.progress.stopping import criteria_from
-from cones.space.bounds import box_from, initial_deviations
+from cones.space.bounds import box_from, check_start, initial_deviations
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
@@ -45,9 +45,14 @@ class ExternalOptimizer(Strategy):
         **common: Any,
     ) -> None:
         super().__init__(**common)
+        check_kind("start", start, DiagonalGaussian)
+        check_shape("start", start.mean, self.state.belief.mean.shape)
+        check_kind("options", options, dict)
         self.start = start
         self.options = options
-        self.seed = seed
+        self.seed = check_integer("rng", seed, 0)
+        if told is not None:
+            check_shape("told", check_array("told", told), (self.state.iteration, self.popsize))
         self._told_losses: list[Vector] = [] if told is None else list(told)
         self._engine: Any = None
         self._solutions: Any = None
@@ -68,6 +73,7 @@ class ExternalOptimizer(Strategy):
         """The optimizer before its first iteration; `popsize` is 4 + 3 log(n) by default."""
         mean = check_vector("x0", x0)
         box = box_from(bounds, mean)
+        check_start(mean)
         start = DiagonalGaussian(mean, initial_deviations(mean.size, sigma0, box) ** 2)
         size = 4 + int(3 * np.log(mean.size)) if popsize is None else check_integer("popsize", popsize, least_popsize)
         return cls(
@@ -76,7 +82,7 @@ class ExternalOptimizer(Strategy):
             box=box,
             criteria=criteria_from(mean.size, size, limits),
             start=start,
-            options={**options, "popsize": size},
+            options=options,
             seed=seed,
         )
 

@@ -28,7 +28,7 @@ class SepCMAStrategy(ExternalOptimizer):
 
     def _new_engine(self) -> Any:
         cmaes = import_package("cmaes", "SepCMA")
-        return cmaes.SepCMA(np.zeros(self.start.dim), 1.0, seed=self.seed, population_size=self.options["popsize"])
+        return cmaes.SepCMA(np.zeros(self.start.dim), 1.0, seed=self.seed, population_size=self.popsize)
 
     def _ask(self, engine: Any) -> list[Vector]:
         return [self.start.mean + self.start.deviation * engine.ask() for _ in range(self.popsize)]

@@ -84,7 +84,9 @@ class Belief(Component, ABC):
         return math.sqrt(inner(deviations, deviations) / self.dim)
 
     def is_finite(self) -> bool:
-        return math.isfinite(inner(self.mean, self.mean)) or all(map(math.isfinite, extremes(self.mean)))
+        """True if the mean is so far inside the range of its dtype that candidates are, too."""
+        most = 0.5 * float(np.finfo(self.mean.dtype).max)
+        return inner(self.mean, self.mean) < most * most or all(abs(x) <= most for x in extremes(self.mean))
 
     def is_resolved(self) -> bool:
         """False if the belief is too narrow along an axis for floats: rounding decides where candidates are."""

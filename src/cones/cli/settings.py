@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from cones.checks import check_integer, check_vector
 from cones.cli.flags import METHOD_FLAGS, RATES, allowed_by, flag, method_settings
 from cones.errors import InputError
 from cones.evolution import EvolutionStrategy
+from cones.files import parsed_json
 from cones.methods import METHODS, settings_of_method
 from cones.run import checkpoint as checkpoints
 from cones.types import Vector
@@ -50,7 +50,7 @@ def start_from(options: argparse.Namespace) -> Vector:
         if isinstance(error, InputError):
             raise
     try:
-        return check_vector("--x0", json.loads(Path(text).read_text()))
+        return check_vector("--x0", parsed_json(Path(text).read_text()))
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise

@@ -85,9 +85,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     again.add_argument("folder", metavar="DIR", help="folder that `cones train` has written")
     again.add_argument("--timesteps", metavar="T", type=float, help="another budget, to train longer")
-    again.add_argument(
-        "--allow", metavar="MODULE:CLASS", action="append", help="a component of your own that the run may name"
-    )
+    _allow(again, "a component or an environment of your own that the run names")
     _running(again)
     again.set_defaults(call=run_resume)
 
@@ -99,6 +97,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     test.add_argument("--episodes", metavar="M", type=int, default=100, help="number of episodes (default 100)")
     test.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the episodes (default 0)")
     test.add_argument("--threads", metavar="K", type=int, help="simulations at a time (default: one per core)")
+    _allow(test, "the environment, if it is MODULE:NAME and you trust the module, which is imported")
     test.set_defaults(call=run_evaluate)
 
     text = "write a video of a trained policy"
@@ -114,7 +113,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     play.add_argument("--video", metavar="FILE", required=True, help="the file to write: .mp4 or .gif")
     play.add_argument("--steps", metavar="N", type=int, default=1000, help="the most steps (default 1000)")
     play.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the episode (default 0)")
+    _allow(play, "the environment, if it is MODULE:NAME and you trust the module, which is imported")
     play.set_defaults(call=run_play)
+
+
+def _allow(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--allow", metavar="MODULE:NAME", action="append", help=text)
 
 
 def _running(parser: argparse.ArgumentParser) -> None:
@@ -143,15 +147,18 @@ def run_train(options: argparse.Namespace) -> int:
     if options.linear or options.hidden is not None:
         settings["hidden"] = [] if options.linear else options.hidden
     run = new_run(options.task, options.method, options.seed, options.timesteps, settings)
-    return _trained(run, options.out or Path("cones-results", run.name), options, another_budget=False)
+    folder = options.out or Path("cones-results", run.name)
+    return _trained(run, folder, options, run.method.own_components(), another_budget=False)
 
 
 def run_resume(options: argparse.Namespace) -> int:
-    run = kept_run(options.folder, options.timesteps)
-    return _trained(run, options.folder, options, another_budget=options.timesteps is not None)
+    run, components = kept_run(options.folder, options.timesteps, allowed_by(options))
+    return _trained(run, options.folder, options, components, another_budget=options.timesteps is not None)
 
 
-def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, another_budget: bool) -> int:
+def _trained(
+    run: TrainingRun, folder: str | Path, options: argparse.Namespace, allow: list[Any], another_budget: bool
+) -> int:
     if options.threads is not None:
         check_integer("--threads", options.threads, 1)
     with ExitStack() as stack:
@@ -169,11 +176,12 @@ def _trained(run: TrainingRun, folder: str | Path, options: argparse.Namespace, 
                 follower(training)
 
         placement = Placement(options.threads, options.workers, options.timeout, options.retries)
-        trained = execute_training(run, folder, placement, follow, another_budget, allowed_by(options))
+        trained = execute_training(run, folder, placement, follow, another_budget, allow)
     _say(trained, folder)
     if trained.stop == "interrupted":
-        allow = "".join(f" --allow {name}" for name in allowed_by(options))
-        print(f"cones: interrupted; `cones resume {folder}{allow}` goes on from here", file=sys.stderr)
+        task = [run.task.task] if ":" in run.task.task else []
+        flags = "".join(f" --allow {name}" for name in (*task, *allow))
+        print(f"cones: interrupted; `cones resume {folder}{flags}` goes on from here", file=sys.stderr)
         return 130
     if trained.stop in ("no_finite_loss", "diverged"):
         why = f"every episode failed, the first: {trained.problem}" if trained.problem else "the weights diverged"
@@ -192,7 +200,7 @@ def _say(trained: Trained, folder: str | Path) -> None:
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
-    policy = load_policy(options.folder)
+    policy = load_policy(options.folder, options.allow or ())
     check_integer("--seed", options.seed, 0)
     episodes = evaluate(policy, options.episodes, rng=options.seed, threads=options.threads)
     good = episodes.returns[~np.isnan(episodes.returns)]
@@ -209,7 +217,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
 
 
 def run_play(options: argparse.Namespace) -> int:
-    policy = load_policy(options.folder)
+    policy = load_policy(options.folder, options.allow or ())
     check_integer("--steps", options.steps, 1)
     check_integer("--seed", options.seed, 0)
     reward, frames = record_video(policy, options.video, options.steps, options.seed)

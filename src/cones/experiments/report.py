@@ -15,7 +15,7 @@ import numpy as np
 
 from cones.experiments.figures import figures_of
 from cones.experiments.summary import Summary
-from cones.experiments.tables import end_table, time_table
+from cones.experiments.tables import end_table, markdown, time_table
 from cones.files import atomic_write
 from cones.plots.drawing import colour_of, wants_log
 from cones.types import Vector
@@ -51,7 +51,7 @@ def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float
         file.write(page.encode())
     tables = [end_table(summary).as_markdown(), time_table(summary, paper_minutes).as_markdown()]
     if summary.notes:
-        tables.append("".join(f"- {note}\n" for note in summary.notes))
+        tables.append("".join(f"- {markdown(note)}\n" for note in summary.notes))
     with atomic_write(path.with_name("tables.md")) as file:
         file.write("\n".join(tables).encode())
     return path

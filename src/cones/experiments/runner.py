@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import queue
 import signal
@@ -27,6 +28,7 @@ __all__ = ["run_experiment"]
 
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 REPORT_SECONDS = 0.5
+GRACE_SECONDS = 1.0
 
 
 def run_experiment(
@@ -106,6 +108,7 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
             signal.signal(getattr(signal, number), lambda *_: None)
     name = run.name
     parent = multiprocessing.parent_process()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     reported = 0.0
 
     def report(session: Session) -> None:
@@ -127,6 +130,14 @@ def _process(run: AnyRun, folder: str, messages: Any, stop: Any, pause: Pause) -
         messages.put((name, "finished" if finished else "stopped" if stop.is_set() else "paused"))
     except Exception as error:
         messages.put((name, "failed", f"{type(error).__name__}: {error}", traceback.format_exc()))
+
+
+def _end_with(parent: Any) -> None:
+    """End this process soon after its parent was killed: the next command may start the same run again."""
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        time.sleep(GRACE_SECONDS)  # for a checkpoint after the iteration in progress
+        os._exit(1)
 
 
 def _listen(messages: Any, active: dict[str, BaseProcess], status: LiveStatus) -> None:

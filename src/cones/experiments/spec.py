@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
+from cones.fields import check_fields
 from cones.records.method import MethodSpec, file_name
 from cones.records.problem import ProblemSpec
 from cones.rl.spec import TaskSpec, TrainingRun
@@ -86,7 +87,10 @@ class Experiment:
     def from_specification(data: Mapping[str, Any]) -> Experiment:
         """The experiment whose `specification()` this is."""
         parts = dict(data)
+        for entry in parts.get("problems", ()):
+            check_fields(ProblemSpec, entry)
         parts["problems"] = tuple(ProblemSpec(**entry) for entry in parts.get("problems", ()))
         parts["tasks"] = tuple(map(TaskSpec.from_specification, parts.get("tasks", ())))
         parts["methods"] = tuple(map(MethodSpec.from_specification, parts["methods"]))
+        check_fields(Experiment, parts)
         return Experiment(**parts)

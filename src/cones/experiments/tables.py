@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from cones.experiments.summary import Group, Summary
 from cones.rl.tasks import PAPER
 from cones.types import Vector
 
-__all__ = ["PAPER_MINUTES", "Table", "end_table", "plus_minus", "time_table"]
+__all__ = ["PAPER_MINUTES", "Table", "end_table", "markdown", "plus_minus", "time_table"]
 
 # Run times per seed on functions that the paper reports, in minutes, on a 10-core 3.3 GHz i9-7900X.
 PAPER_MINUTES = {"ES": 1.0, "NES": 1.0, "CoNES": 5.0, "CMA": 35.0}
@@ -44,11 +45,16 @@ class Table:
         return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
     def as_markdown(self) -> str:
-        lines = [self.head, ["---"] * len(self.head)]
+        lines = [list(map(markdown, self.head)), ["---"] * len(self.head)]
         for row, best in zip(self.rows, self.best, strict=True):
-            cells = [html.escape(cell, quote=False).replace("|", "\\|") for cell in row]
+            cells = list(map(markdown, row))
             lines.append([f"**{cell}**" if best else cell for cell in cells])
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def markdown(text: str) -> str:
+    """Text that Markdown shows as it is: neither HTML, nor links or emphasis, nor the end of a cell or line."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def plus_minus(mean: float, deviation: float, count: int, digits: int = 4) -> str:

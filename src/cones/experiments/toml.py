@@ -36,6 +36,7 @@ import numpy as np
 from cones.checks import check_integer, check_number, check_one_of, check_positive
 from cones.errors import InputError
 from cones.experiments.spec import AnyRun, Experiment
+from cones.files import check_path
 from cones.problems import PROBLEMS
 from cones.records.keys import Keys
 from cones.records.method import method_from, seeds_from
@@ -45,15 +46,26 @@ from cones.rl.spec import TASK_KEYS, TrainingRun, task_from
 
 __all__ = ["experiment_from", "read_experiment"]
 
+LARGEST_FILE = 1_000_000  # characters
+# Dotted keys take a time that grows with the square of their parts.
+LONG_KEY = re.compile(r"""(?<![\w"'-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){200}""")
+
 
 def read_experiment(path: str | Path) -> Experiment:
     """The experiment of a TOML file."""
     try:
-        with open(path, "rb") as file:
-            data = tomllib.load(file)
+        check_path("path", path)
+        text = Path(path).read_bytes().decode()
+        if len(text) > LARGEST_FILE or LONG_KEY.search(text):
+            raise ValueError("a file that is too large, or a key of too many parts")
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{path}: expected TOML that does not nest so deeply") from None
     except OSError as error:
         raise InputError(f"{path}: expected an experiment file ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except InputError:
+        raise
+    except ValueError as error:  # TOML's, Unicode's, and ours
         raise InputError(f"{path}: expected TOML: {error}") from None
     try:
         return experiment_from(data)

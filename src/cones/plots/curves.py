@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cones.errors import InputError
+from cones.files import parsed_json
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -145,7 +146,7 @@ def _of_record(record: Record, path: Path) -> Found:
 
 def _of_json(path: Path) -> Columns:
     try:
-        data = json.loads(path.read_text())
+        data = parsed_json(path.read_text())
         history = data["history"]
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: expected the JSON that `cones minimize --out` writes, with its history") from None

@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from cones.checks import check_array, check_shape
 from cones.component import Storable, suggestion
+from cones.errors import InputError
 from cones.types import Matrix, Vector
 
 __all__ = ["COLUMNS", "History"]
@@ -117,7 +119,11 @@ class History(Storable):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        return cls(parts["table"], parts["names"])
+        table, names = check_array("history", parts["table"]), parts["names"]
+        if not isinstance(names, list) or not all(type(name) is str for name in names) or len({*names}) < len(names):
+            raise InputError(f"history: expected names of columns, got {names!r:.80}")
+        check_shape("history", table, (len(table) if table.ndim else 0, len(names)))
+        return cls(table, names)
 
     def _of(self, column: str) -> list[float]:
         if column not in self._columns:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from cones.beliefs import Belief, StepStatus
+from cones.checks import check_integer, check_vector
 from cones.component import Storable
 from cones.types import Vector
 
 __all__ = ["Descent", "Earlier", "Outcome", "State"]
+
+COUNTS = (
+    "iteration", "evaluations", "failed_steps", "restarts", "began", "began_evaluations", "failed_populations",
+    "failed_in_a_row",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,21 @@ class State(Storable):
     failed_in_a_row: int = 0
     descent: Descent = Descent()
     earlier: Earlier = Earlier()
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        state = cls(**parts)
+        for name in COUNTS:
+            check_integer(name, getattr(state, name), 0)
+        check_integer("popsize", state.popsize, 2)
+        check_integer("began", state.iteration - state.began, 0)
+        check_integer("began_evaluations", state.evaluations - state.began_evaluations, 0)
+        check_integer("improved", state.descent.improved, 0)
+        if state.best_x is not None:
+            check_vector("best_x", state.best_x, state.belief.dim)
+        if state.earlier.belief is not None:
+            check_vector("earlier.belief", state.earlier.belief.mean, state.belief.dim)
+        return state
 
 
 class Outcome(NamedTuple):

@@ -139,7 +139,7 @@ class FTol(Criterion):
             return False
         limit = max(self.limit, ROUNDING * abs(history.latest("mean_loss")))
         # `not <=` so that NaN (no finite loss) is not met.
-        if not history.latest("loss_deviation") <= limit:
+        if not history.latest("loss_deviation") <= limit < math.inf:  # the mean of finite losses may overflow
             return False
         return bool(np.ptp(history.last("mean_loss", 10)) <= limit)
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 from cones.errors import InputError
-from cones.files import atomic_write
+from cones.files import atomic_write, check_path, parsed_json
+from cones.locks import locked
 from cones.records.record import Record, read_record, write_record
-
-fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
 __all__ = ["Folder", "Named"]
 
@@ -35,6 +32,7 @@ class Folder:
     """A folder of results. It belongs to one specification."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
+        check_path("folder", path)
         self.path = Path(path)
         self.runs = self.path / "runs"
 
@@ -70,7 +68,7 @@ class Folder:
         """The specification that the folder holds."""
         place = self.path / "experiment.json"
         try:
-            data = json.loads(place.read_text())
+            data = parsed_json(place.read_text())
             if not isinstance(data, dict):
                 raise ValueError("no table")
             return data
@@ -98,18 +96,11 @@ class Folder:
             raise InputError(f"{path}: a record of another specification; choose another folder, or move it away")
         return record.finished
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the folder against other processes; a crash releases the lock."""
-        if fcntl is None:
-            yield
-            return
-        with open(self.path / ".lock", "w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(f"{self.path}: another process is running in this folder; stop it first") from None
-            yield
+    def locked(self) -> AbstractContextManager[None]:
+        """Lock the folder against other processes; the end of a process releases its lock."""
+        return locked(
+            self.path / ".lock", f"{self.path}: another process is running in this folder; wait for it, or stop it"
+        )
 
     def records(self) -> list[Record]:
         """All records in the order of their names."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from cones.checks import check_integer, check_one_of
 from cones.errors import InputError
+from cones.fields import check_fields
 from cones.methods import METHODS, settings_of_method
 from cones.progress.stopping import LIMITS
 from cones.records.keys import Keys
@@ -44,7 +45,10 @@ class MethodSpec:
 
     @staticmethod
     def from_specification(data: Mapping[str, Any]) -> MethodSpec:
-        return MethodSpec(**{**data, "seeds": tuple(data["seeds"])})
+        parts = {**data, "seeds": seeds_from("seeds", data["seeds"])}
+        check_fields(MethodSpec, parts)
+        check_one_of("method", parts["method"], tuple(METHODS))
+        return MethodSpec(**parts)
 
     def with_budget(self, maxfev: int | None) -> MethodSpec:
         """The method with another budget, if one is given."""

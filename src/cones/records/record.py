@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -15,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from cones.checks import check_kind
 from cones.errors import InputError
-from cones.files import atomic_write
+from cones.files import atomic_write, parsed_json
 from cones.types import Vector
 
 __all__ = ["Record", "environment", "read_record", "rounded", "write_record"]
 
 FORMAT, VERSION = "cones record", 1
+LARGEST_RATIO = 100  # of the size of a record to that of its file; 2 to 6 are usual
 PACKAGES = ("cones", "numpy", "scipy", "cma", "cmaes", "gymnasium", "mujoco", "numba")
 
 
@@ -67,13 +70,36 @@ def write_record(path: Path, run: Mapping[str, Any], finished: bool, stop: str, 
 
 def read_record(path: Path) -> Record:
     try:
-        data = json.loads(gzip.decompress(path.read_bytes()))
+        data = parsed_json(_decompressed(path.read_bytes()))
         if data["format"] != FORMAT or data["version"] != VERSION:
-            raise ValueError(f"format {data['format']!r}, version {data['version']!r}")
-        columns = {name: np.array(column, dtype=np.float64) for name, column in data["columns"].items()}
+            raise ValueError(f"format {data['format']!r:.80}, version {data['version']!r:.80}")
+        for name, kind in (("run", dict), ("finished", bool), ("stop", str), ("environment", dict), ("columns", dict)):
+            check_kind(name, data[name], kind)
+        columns = {name: _column(name, column) for name, column in data["columns"].items()}
+        if len({column.size for column in columns.values()}) > 1:
+            raise ValueError("columns of different lengths")
         return Record(data["run"], data["finished"], data["stop"], data["environment"], columns)
     except Exception as error:  # whatever is wrong with a file, it is one error
         raise InputError(f"{path}: not a complete record ({error}); delete it and run again") from None
+
+
+def _column(name: str, values: Any) -> Vector:
+    """The numbers of a column; null is NaN."""
+    if not isinstance(values, list) or not {*map(type, values)} <= {int, float, type(None)}:
+        raise ValueError(f"{name}: expected a list of numbers")
+    return np.array(values, dtype=np.float64)
+
+
+def _decompressed(data: bytes) -> bytes:
+    """The content of one gzip member, whose checksum is right and whose declared size is not out of proportion."""
+    declared = int.from_bytes(data[-4:], "little")
+    if declared > LARGEST_RATIO * len(data):
+        raise ValueError(f"{len(data)} bytes that declare {declared}")
+    stream = zlib.decompressobj(wbits=31)
+    text = stream.decompress(data, declared + 1)
+    if not stream.eof or stream.unused_data or len(text) != declared:
+        raise ValueError("truncated, or followed by something else")
+    return text
 
 
 def rounded(value: float) -> float | int | None:

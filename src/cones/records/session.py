@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from cones.errors import CheckpointError
+from cones.errors import CheckpointError, NotStorableError
 from cones.evaluate import Evaluator
 from cones.progress.stopping import StopReason
 from cones.records.folder import Folder, Named
@@ -20,12 +21,16 @@ from cones.run.iterate import Observer, iterate
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["Kept", "Pause", "Session", "execute", "read_checkpoint"]
+__all__ = ["Kept", "Pause", "Session", "UnwrittenError", "execute", "read_checkpoint"]
 
 KEEP_SECONDS = 10.0
 PAUSED = StopReason("paused", "The run was left for now.", -1)
 
 Kept = tuple[Strategy, dict[str, Any]]  # what a checkpoint holds: the strategy, and the session's `state()`
+
+
+class UnwrittenError(CheckpointError):
+    """The end of a run could not be written; its files are those of an earlier iteration."""
 
 
 class Session(Observer, ABC):
@@ -44,7 +49,7 @@ class Session(Observer, ABC):
     def __init__(self, strategy: Strategy, evaluator: Evaluator, kept: Mapping[str, Any] | None = None) -> None:
         self.strategy, self.evaluator = strategy, evaluator
         self.report: Callable[[Any], None] = lambda session: None
-        self._rows: list[dict[str, float]] = [] if kept is None else [dict(row) for row in kept["rows"]]
+        self._rows: list[dict[str, float]] = [] if kept is None else _rows(kept.get("rows"), strategy.state.iteration)
 
     @property
     def iteration(self) -> int:
@@ -122,11 +127,16 @@ def execute(
     Returns:
         Whether the run is finished. After KeyboardInterrupt, which goes on to the caller, everything up to
         the last complete iteration is kept.
+
+    If the disk is full, a warning says so, and the run goes on. If its end cannot be written: an `UnwrittenError`.
     """
     session = make(run, read_checkpoint(folder.checkpoint_path(run), allow))
     session.report = report
-    iterate(session.strategy, session.evaluator, [session, _Keeper(run, folder, session, paused)])
+    keeper = _Keeper(run, folder, session, paused)
+    iterate(session.strategy, session.evaluator, [session, keeper])
     report(session)
+    if keeper.trouble is not None:
+        raise UnwrittenError(str(keeper.trouble)) from keeper.trouble
     return session.reason() is not None
 
 
@@ -142,12 +152,23 @@ def read_checkpoint(path: Path, allow: Iterable[Any] = ()) -> Kept | None:
         raise CheckpointError(f"{error}; delete the file to start this run anew") from None
 
 
+def _rows(rows: Any, iterations: int) -> list[dict[str, float]]:
+    """The rows of a checkpoint, one for each iteration."""
+    if not isinstance(rows, list) or len(rows) != iterations:
+        raise CheckpointError(f"rows: expected one for each of {iterations} iterations, got {rows!r:.80}")
+    for row in rows:
+        if not isinstance(row, dict) or not all(isinstance(value, (int, float)) for value in row.values()):
+            raise CheckpointError(f"rows: expected numbers by name, got {row!r:.80}")
+    return [dict(row) for row in rows]
+
+
 class _Keeper(Observer):
     """Reports, pauses, and writes record, checkpoint and results now and then and at the end."""
 
     def __init__(self, run: Named, folder: Folder, session: Session, paused: Callable[[Any], bool]) -> None:
         self._run, self._folder, self._session, self._paused = run, folder, session, paused
         self._time = time.monotonic()
+        self.trouble: OSError | None = None  # with the last write
 
     def stop(self) -> StopReason | None:
         return PAUSED if self._paused(self._session) else None
@@ -159,6 +180,16 @@ class _Keeper(Observer):
             self._time = time.monotonic()
 
     def ended(self) -> None:
+        try:
+            self._write()
+            self.trouble = None
+        except NotStorableError:
+            raise
+        except OSError as error:  # CheckpointError among them
+            self.trouble = error
+            warnings.warn(f"{error}; the files of an earlier iteration are kept", RuntimeWarning, stacklevel=2)
+
+    def _write(self) -> None:
         session, folder, run = self._session, self._folder, self._run
         reason, checkpoint = session.reason(), folder.checkpoint_path(run)
         if reason is None or session.KEEPS_CHECKPOINT:

@@ -33,7 +33,8 @@ def start_of(first: Belief, box: Box | None, descent: NextDescent, rng: np.rando
         mean = first.candidates(noise)[0]
         if box is not None:
             low, high = box.lower, box.upper
-            finite = np.isfinite(low) & np.isfinite(high)
+            with np.errstate(over="ignore"):
+                finite = np.isfinite(high - low)
             uniform = rng.uniform(np.where(finite, low, 0.0), np.where(finite, high, 0.0))
             mean = box.reflect(np.where(finite, uniform, mean).astype(mean.dtype))
     return first.restarted(mean, descent.factor)

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from cones.checks import check_integer
+from cones.component import identifier
 from cones.errors import InputError
 from cones.evaluate import Workers
+from cones.files import check_path
 from cones.records.folder import Folder
 from cones.records.record import read_record
-from cones.records.session import execute, read_checkpoint
+from cones.records.session import UnwrittenError, execute, read_checkpoint
+from cones.rl.environments import check_task_allowed
 from cones.rl.episode import Episodes
 from cones.rl.policy import Policy
 from cones.rl.rollouts import Placement, Rollouts, episode_of
@@ -117,17 +120,22 @@ def resume(
         folder: what `train` was given as `out`.
         timesteps: another budget, to train longer.
         threads, workers, timeout, retries, callback: as for `train`.
-        allow: components of your own that the run may name; see `cones.load`.
+        allow: components of your own that the run may name, and the task if it is "module:Name-v0"; nothing else is
+            imported. See `cones.load`.
     """
     placement = Placement(threads, workers, timeout, retries)
-    return execute_training(kept_run(folder, timesteps), folder, placement, callback, timesteps is not None, allow)
+    run, components = kept_run(folder, timesteps, allow)
+    return execute_training(run, folder, placement, callback, timesteps is not None, components)
 
 
-def load_policy(folder: str | PathLike[str]) -> Policy:
+def load_policy(folder: str | PathLike[str], allow: Iterable[Any] = ()) -> Policy:
     """Load the policy of a training run: `action = policy(observation)`.
 
-    `folder` is that of the run, or a `.policy.npz` file. Of several runs in one folder, name the file.
+    Args:
+        folder: that of the run, or a `.policy.npz` file. Of several runs in one folder, name the file.
+        allow: the task, if it is "module:Name-v0" and its module is not imported yet: a file alone imports nothing.
     """
+    check_path("folder", folder)
     path = Path(folder)
     if path.is_dir():
         found = sorted((path / "runs").glob("*.policy.npz"))
@@ -137,7 +145,7 @@ def load_policy(folder: str | PathLike[str]) -> Policy:
             names = ", ".join(str(file) for file in found[:3])
             raise InputError(f"{path}: holds {len(found)} policies; name the file of one of them: {names}, ...")
         path = found[0]
-    return Policy.load(path)
+    return Policy.load(path, allow)
 
 
 def evaluate(policy: Policy, episodes: int = 100, *, rng: int = 0, threads: int | None = None) -> Episodes:
@@ -148,12 +156,18 @@ def evaluate(policy: Policy, episodes: int = 100, *, rng: int = 0, threads: int 
         return rollouts.episodes(parameters, policy.shift, policy.scale, [int(word) for word in words])
 
 
-def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> TrainingRun:
-    """The only run of a folder, with another budget if one is given."""
+def kept_run(
+    folder: str | PathLike[str], timesteps: float | None = None, allow: Iterable[Any] = ()
+) -> tuple[TrainingRun, list[Any]]:
+    """The only run of a folder, with another budget if one is given, and the components that `allow` has for it.
+
+    What the folder names of the user's own must be in `allow`.
+    """
     place = Folder(folder)
     data = place.experiment()
     try:
         run = TrainingRun.from_experiment(data)
+        components = _allowed(run, [allow] if isinstance(allow, str) or callable(allow) else list(allow))
     except InputError as error:
         raise InputError(f"{folder}: {error}") from None
     except (TypeError, KeyError, AttributeError) as error:
@@ -164,11 +178,22 @@ def kept_run(folder: str | PathLike[str], timesteps: float | None = None) -> Tra
     if done and not checkpoint.exists():
         raise InputError(f"{folder}: {done} timesteps are recorded, but the checkpoint {checkpoint.name} is not there")
     if timesteps is None:
-        return run
+        return run, components
     budget = check_integer("timesteps", timesteps, 1)
     if budget < done:
         raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
-    return replace(run, task=replace(run.task, timesteps=budget))
+    return replace(run, task=replace(run.task, timesteps=budget)), components
+
+
+def _allowed(run: TrainingRun, allow: list[Any]) -> list[Any]:
+    """The components in `allow`; an error if the run names one, or a task with a module, that is not there."""
+    check_task_allowed(run.task.task, [thing for thing in allow if isinstance(thing, str)])
+    components = [thing for thing in allow if thing != run.task.task]
+    known = {thing if isinstance(thing, str) else identifier(thing) for thing in components}
+    for name in run.method.own_components():
+        if name not in known:
+            raise InputError(f"the run names {name}; if you trust it, allow it by name: --allow {name}")
+    return components
 
 
 def execute_training(
@@ -206,6 +231,8 @@ def execute_training(
                 raise
         except StopIteration:
             stop = "callback"
+        except UnwrittenError:
+            pass  # it was warned of; the result is not lost
         session = sessions[0]
         reason = session.reason()
         return Trained(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +14,17 @@ from cones.extras import require_extra
 from cones.rl.spaces import describe_spaces
 from cones.rl.tasks import PAPER
 
-__all__ = ["import_gymnasium", "made", "spaces_of"]
+__all__ = ["check_task_allowed", "import_gymnasium", "made", "spaces_of"]
+
+
+def check_task_allowed(task: str, allow: Iterable[Any]) -> None:
+    """Refuse a task from a file that would import a module which the user has not named."""
+    module, colon, _ = task.partition(":")
+    if colon and module not in sys.modules and task not in allow:
+        raise InputError(
+            f"task: {task!r:.80} imports the module {module!r:.80}; if you trust it, allow it by name: "
+            f"allow=[{task!r:.80}] or --allow {task!s:.80}"
+        )
 
 
 def import_gymnasium(mujoco: bool = False) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from cones.checks import check_integer, check_vector
+from cones.component import Storable
 from cones.types import Vector
 
 __all__ = ["Normaliser"]
@@ -17,7 +18,7 @@ LEAST_DEVIATION = 1e-7
 
 
 @dataclass(frozen=True)
-class Normaliser:
+class Normaliser(Storable):
     """z = (observation - shift) * scale, with the mean and deviation of what was observed so far.
 
     Example:
@@ -46,13 +47,12 @@ class Normaliser:
             total, self.mean + distance * share, self.scatter + scatter + distance**2 * (self.count * share)
         )
 
-    def state(self) -> dict[str, Any]:
-        """The numbers as JSON, for a checkpoint."""
-        return {"count": self.count, "mean": self.mean.tolist(), "scatter": self.scatter.tolist()}
-
-    @staticmethod
-    def from_state(state: Mapping[str, Any]) -> Normaliser:
-        return Normaliser(state["count"], np.array(state["mean"]), np.array(state["scatter"]))
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        check_integer("count", parts["count"], 0)
+        mean = check_vector("mean", parts["mean"])
+        check_vector("scatter", parts["scatter"], mean.size)
+        return cls(**parts)
 
     @property
     def shift(self) -> Vector:

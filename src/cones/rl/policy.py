@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from cones.checks import check_finite, check_shape
+from cones.archive import read_archive, write_archive
+from cones.checks import check_array, check_bool, check_finite, check_integer, check_kind, check_shape
 from cones.errors import InputError
+from cones.files import check_path
+from cones.rl.environments import check_task_allowed
+from cones.rl.spaces import action_from, check_space, flat, flat_size
 from cones.types import Vector
 
 __all__ = ["Network", "Policy"]
 
-FORMAT, VERSION = "cones policy", 1
+FORMAT, VERSION = "cones policy", 2
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name, size in (("parameters", self.network.dim), ("shift", self.inputs), ("scale", self.inputs)):
             array = getattr(self, name)
+            check_array(name, array)
             check_shape(name, array, (size,))
             check_finite(name, array)
 
@@ -80,8 +85,6 @@ class Policy:
         return self.network.sizes[0]
 
     def __call__(self, observation: Any) -> Any:
-        from cones.rl.spaces import action_from, flat
-
         values = flat(observation, self.space["observation"])
         if values.size != self.inputs:
             raise InputError(f"observation: expected {self.inputs} numbers, got {values.size}")
@@ -91,9 +94,7 @@ class Policy:
         return action_from(outputs, self.space["action"])
 
     def save(self, path: str | Path) -> None:
-        """Write the policy as `.npz`, data only."""
-        from cones.storage import write_arrays
-
+        """Write the policy: NumPy's `.npz` with a checksum, data only."""
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -102,33 +103,32 @@ class Policy:
             "bias": self.network.bias,
             "space": self.space,
         }
-        write_arrays(
-            Path(path),
-            {
-                "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
-                "parameters": self.parameters,
-                "shift": self.shift,
-                "scale": self.scale,
-            },
-        )
+        write_archive(Path(path), header, {"parameters": self.parameters, "shift": self.shift, "scale": self.scale})
 
     @staticmethod
-    def load(path: str | Path) -> Policy:
-        """The policy of a file that `save` has written."""
+    def load(path: str | Path, allow: Iterable[Any] = ()) -> Policy:
+        """The policy of a file that `save` has written. Every field is checked, and nothing is imported.
+
+        A task "module:Name-v0" is refused unless it is in `allow`, or its module is imported already.
+        """
+        check_path("path", path)
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                header = json.loads(bytes(archive["header"]))
-                if (header["format"], header["version"]) != (FORMAT, VERSION):
-                    raise ValueError(f"format {header['format']!r}, version {header['version']!r}")
-                return Policy(
-                    header["task"],
-                    Network(tuple(header["sizes"]), header.get("bias", True)),
-                    archive["parameters"],
-                    archive["shift"],
-                    archive["scale"],
-                    header["space"],
-                )
+            header, arrays = read_archive(Path(path))
+            if (header["format"], header["version"]) != (FORMAT, VERSION):
+                raise ValueError(f"format {header['format']!r:.80}, version {header['version']!r:.80}")
+            if arrays.keys() != {"parameters", "shift", "scale"}:
+                raise ValueError(f"arrays {', '.join(arrays)}")
+            check_kind("task", header["task"], str)
+            sizes = tuple(check_integer("sizes", size, 1) for size in header["sizes"])
+            for name, size in (("observation", sizes[0]), ("action", sizes[-1])):
+                check_space(name, header["space"][name])
+                if flat_size(header["space"][name]) != size:
+                    raise ValueError(f"a space of {name}s for a network of sizes {sizes}")
+            network = Network(sizes, check_bool("bias", header["bias"]))
+            policy = Policy(header["task"], network, **arrays, space=header["space"])
         except FileNotFoundError:
             raise InputError(f"{path}: no such policy") from None
         except Exception as error:  # whatever is wrong with a file, it is one error
             raise InputError(f"{path}: not a policy of cones ({error})") from None
+        check_task_allowed(policy.task, allow)
+        return policy

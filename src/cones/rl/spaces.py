@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from cones.checks import check_integer, check_shape
 from cones.errors import InputError
 from cones.types import Vector
 
-__all__ = ["action_from", "describe_spaces", "flat", "flat_size"]
+__all__ = ["action_from", "check_space", "describe_spaces", "flat", "flat_size"]
 
 
 def describe_spaces(environment: Any) -> dict[str, Any]:
@@ -30,6 +32,23 @@ def _described(name: str, space: Any) -> dict[str, Any]:
     if kind == "Box" and np.issubdtype(space.dtype, np.number):
         return {"kind": "box", "shape": list(space.shape), "dtype": str(space.dtype)}
     raise InputError(f"{name} space: expected Box or Discrete, got {space}; wrap the environment in one of these")
+
+
+def check_space(name: str, space: Any) -> None:
+    """Refuse what `describe_spaces` cannot have written."""
+    if not isinstance(space, dict) or space.get("kind") not in ("discrete", "box"):
+        raise InputError(f"{name} space: expected Box or Discrete, got {space!r:.80}")
+    if space["kind"] == "discrete":
+        check_integer(f"{name} space", space.get("count"), 1)
+        check_integer(f"{name} space", space.get("first"), -(2**63))
+        return
+    shape = space.get("shape")
+    if not isinstance(shape, list) or np.dtype(str(space.get("dtype"))).kind not in "biuf":
+        raise InputError(f"{name} space: expected shape and dtype of a Box, got {space!r:.80}")
+    size = math.prod(check_integer(f"{name} space", length, 0) for length in shape)
+    for side in ("low", "high"):
+        if side in space:
+            check_shape(side, np.array(space[side], dtype=np.float64), (size,))
 
 
 def flat_size(space: dict[str, Any]) -> int:

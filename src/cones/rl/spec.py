@@ -12,6 +12,7 @@ import numpy as np
 
 from cones.checks import check_bool, check_integer, check_number, check_positive
 from cones.errors import InputError
+from cones.fields import check_fields
 from cones.records.method import RATES, MethodSpec, file_name, method_from
 from cones.rl.environments import spaces_of
 from cones.rl.tasks import PAPER
@@ -43,7 +44,14 @@ class TaskSpec:
 
     @staticmethod
     def from_specification(data: Mapping[str, Any]) -> TaskSpec:
-        return TaskSpec(**{**data, "hidden": tuple(data["hidden"])})
+        parts = {**data, "hidden": tuple(data["hidden"])}
+        check_fields(TaskSpec, parts)
+        for name in ("timesteps", "episodes", "evaluate_every", "evaluation_episodes"):
+            check_integer(name, parts[name], 1)
+        for size in parts["hidden"]:
+            check_integer("hidden", size, 1)
+        check_positive("sigma", parts["sigma"])
+        return TaskSpec(**parts)
 
 
 TASK_KEYS = (

@@ -58,7 +58,7 @@ class Training(Session):
         seen = Normaliser.empty(self.network.sizes[0])
         if extra is not None:
             self._check(strategy, extra)
-            seen = Normaliser.from_state(extra["normaliser"])
+            seen = extra["normaliser"]
         self.rollouts = Rollouts(episode_of(run.task.task, self.network, self._space), placement)
         super().__init__(strategy, _Returns(self), extra)
         self._seen = {self.iteration: seen}  # by iteration: the next one's counts once the strategy is told
@@ -67,6 +67,11 @@ class Training(Session):
         kept = extra.get("task")
         if kept != self.run.task.task:
             raise CheckpointError(f"{self.run.name}: the checkpoint is of {kept}, not of {self.run.task.task}")
+        seen = extra.get("normaliser")
+        if not isinstance(seen, Normaliser) or seen.mean.size != self.network.sizes[0]:
+            raise CheckpointError(
+                f"{self.run.name}: the checkpoint has no normaliser of {self.network.sizes[0]} numbers"
+            )
         if strategy.state.belief.dim != self.network.dim:
             raise CheckpointError(
                 f"{self.run.name}: the checkpoint has {strategy.state.belief.dim} parameters, "
@@ -173,7 +178,7 @@ class Training(Session):
         return Policy(self.run.task.task, self.network, mean, seen.shift, seen.scale, self._space)
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser.state()}
+        return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}
 
     def write_results(self, folder: Folder, run: Named) -> None:
         self.policy().save(folder.runs / f"{run.name}.policy.npz")

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from cones import storage
+from cones.errors import CheckpointError
+from cones.files import check_path
+from cones.locks import locked
 from cones.strategy import CHECKPOINT, Strategy
 
-__all__ = ["load", "read", "save"]
+__all__ = ["load", "owned", "read", "save"]
+
+
+def owned(path: str | PathLike[str]) -> AbstractContextManager[None]:
+    """Hold a checkpoint for a run. Another run that wants it meanwhile is refused with an InputError."""
+    check_path("checkpoint", path)
+    target = Path(os.path.realpath(path))
+    refusal = f"checkpoint: another run is writing {path}; wait until it ends, or stop it"
+    return locked(target.with_name(f".{target.name}.lock"), refusal)
 
 
 def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] | None = None) -> None:
@@ -39,4 +53,6 @@ def load(path: str | PathLike[str], allow: Iterable[Any] = ()) -> Strategy:
 def read(path: str | PathLike[str], allow: Iterable[Any] = ()) -> tuple[Strategy, dict[str, Any]]:
     """The strategy and the run's settings from a checkpoint."""
     content = storage.read(path, *CHECKPOINT, ("strategy", "run"), allow)
+    if not isinstance(content["strategy"], Strategy) or not isinstance(content["run"], dict):
+        raise CheckpointError(f"{path}: not a complete cones checkpoint (no strategy)")
     return content["strategy"], content["run"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike, fspath
 from typing import Any
@@ -40,13 +40,13 @@ def run_to_end(
     checkpoint: str | PathLike[str] | None,
     checkpoint_every: int | None,
     noisy: bool | None = None,
-    estimate: Mapping[str, Any] | None = None,
+    estimate: Estimate | None = None,
 ) -> OptimizeResult:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
     `estimate` is that of the checkpoint from which the run continues.
     """
-    outcome = _Outcome(strategy, evaluator, noisy, Estimate(**estimate or {}))
+    outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
     display = _Display(strategy) if disp else None
     observers: list[Observer] = [StartEvaluation(strategy, evaluator, outcome.failed_in), outcome, outcome.final]
     try:
@@ -128,7 +128,7 @@ class _Saver(Observer):
         self._write()
 
     def _write(self) -> None:
-        checkpoints.save(self._path, self._strategy, {**self._run, "estimate": self._final.stored()})
+        checkpoints.save(self._path, self._strategy, {**self._run, "estimate": self._final.estimate})
         self._state, self._time = self._strategy.state, time.monotonic()
 
     def begun(self) -> None:

@@ -1,4 +1,4 @@
-"""minimize() and resume(), and CoNES as a method of SciPy."""
+"""minimize(), and CoNES as a method of SciPy."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from os import PathLike
-from typing import Any, Literal, Never, Unpack
+from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -23,7 +23,6 @@ from cones.estimators import Estimator
 from cones.evaluate import Objective, Workers, evaluator_from
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
-from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
 from cones.restarts import Bipop, Restarts
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
@@ -33,7 +32,7 @@ from cones.solvers import Solver
 from cones.steps import Balls, StepRule
 from cones.types import Vector
 
-__all__ = ["minimize", "resume", "scipy_method"]
+__all__ = ["minimize", "scipy_method"]
 
 # By default, `minimize` restarts if more than this share of the budget is left after the first descent, ...
 SHARE_LEFT = 0.5
@@ -166,78 +165,23 @@ def minimize(
     strategy.criteria = with_reserve(strategy.criteria, noisy, strategy.popsize)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
-    if checkpoint is not None and os.path.exists(checkpoint):
-        raise InputError(
-            f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
-        )
     if checkpoint_every is not None:
         checkpoint_every = check_integer("checkpoint_every", checkpoint_every, 1)
         if checkpoint is None:
             raise InputError("checkpoint_every: expected together with checkpoint, got no checkpoint")
-    evaluator = evaluator_from(objective, workers, timeout, retries)
-    return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
+    with nullcontext() if checkpoint is None else checkpoints.owned(checkpoint):
+        if checkpoint is not None and os.path.exists(checkpoint):
+            raise InputError(
+                f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
+            )
+        evaluator = evaluator_from(objective, workers, timeout, retries)
+        return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
 
 
 def _worth_restarts(x0: ArrayLike | Belief, maxfev: float | None, maxtime: float | None) -> bool:
     """True if `minimize` restarts by default: a budget was given, and a second belief costs little memory."""
     budget = any(limit is not None and limit != math.inf for limit in (maxfev, maxtime))
     return budget and (x0.dim if isinstance(x0, Belief) else np.size(x0)) <= RESTARTS_UP_TO
-
-
-def resume(
-    path: str | PathLike[str],
-    fun: Callable[..., Any],
-    args: Any = (),
-    *,
-    vectorized: bool | None = None,
-    callback: Callable[..., Any] | None = None,
-    workers: Workers = 1,
-    timeout: float | None = None,
-    retries: int | None = None,
-    disp: bool = False,
-    checkpoint_every: int | None = None,
-    allow: Iterable[Any] = (),
-    **limits: Unpack[Limits],
-) -> OptimizeResult:
-    """Continue a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
-
-    Args:
-        path: the checkpoint. The run continues to write it.
-        fun, args: as given to `minimize`; a checkpoint contains no code.
-        vectorized, checkpoint_every: by default, as given to `minimize`.
-        callback, workers, timeout, retries, disp: as for `minimize`.
-        allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
-            imported or executed.
-        **limits: stop criteria to change, such as a larger `maxfev`; None switches one off. Adaptive radii plan for
-            the budget: with another one, the run differs from one that had it from its start.
-
-    Example:
-        >>> import cones, pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.ckpt")
-        >>> first = cones.minimize(lambda x: (x**2).sum(), [1.0, 1.0], rng=0, maxiter=5, checkpoint=path)
-        >>> cones.resume(path, lambda x: (x**2).sum(), maxiter=10).nit
-        10
-    """
-    strategy, run = checkpoints.read(path, allow)
-    noisy = run.get("noisy")
-    strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
-    if limits:
-        kept = {  # an implied maxiter is implied again, unless there is a budget now
-            criterion.name: "auto" if isinstance(criterion, Stagnation) and criterion.popsize else criterion.limit
-            for criterion in strategy.criteria
-            if not getattr(criterion, "implied", False)
-        }
-        off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
-        criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
-        strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
-        strategy.restart_if_ended()  # the budget may suffice now
-    rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
-    objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
-    every = run.get("checkpoint_every")
-    if checkpoint_every is not None:
-        every = check_integer("checkpoint_every", checkpoint_every, 1)
-    evaluator = evaluator_from(objective, workers, timeout, retries)
-    return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, run.get("estimate"))
 
 
 def scipy_method(

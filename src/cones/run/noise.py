@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from cones.component import Storable
 from cones.evaluate import Evaluator
 from cones.progress.stopping import Criterion, MaxFev, StopReason
 from cones.run.iterate import Observer
@@ -35,7 +35,7 @@ LARGEST_BATCH = 2**28  # bytes
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Storable):
     """What is known about the noise of the loss at the end of a run.
 
     Attributes:
@@ -120,10 +120,6 @@ class FinalEvaluations(Observer):
         values = self._losses(np.broadcast_to(mean, (count - at_x, mean.size)))
         again += self._losses(np.broadcast_to(x, (at_x, x.size)))
         self.estimate = Estimate(state.iteration, True, *_average(values), *_average(again), count - at_x)
-
-    def stored(self) -> dict[str, Any]:
-        """The estimate for a checkpoint."""
-        return dict(vars(self.estimate))
 
     def _left(self) -> float:
         limits = [criterion.limit for criterion in self._strategy.criteria if type(criterion) is MaxFev]

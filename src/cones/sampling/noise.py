@@ -47,6 +47,7 @@ class NoiseStream(Storable):
     table: int = 0
 
     def __post_init__(self) -> None:
+        check_integer("rng", self.seed, 0)
         check_one_of("dtype", self.dtype, DTYPES)
         if self.table and check_integer("noise_table", self.table, 0) < SMALLEST_TABLE:
             raise InputError(f"noise_table: expected 0 or at least {SMALLEST_TABLE} numbers, got {self.table}")

@@ -35,6 +35,10 @@ def solve_moments(gradient: FrameGradient, radius: float) -> Step[Any]:
     """The steepest ascent step in the ball KL <= radius^2, for a `SpectralMatrix` with a full basis."""
     values, norm = gradient.covariance.spectrum(), float(np.linalg.norm(gradient.mean))
     scale = max(norm, float(np.abs(values).max()))
+    if scale == math.inf:  # the square of the norm has overflown
+        scale = max(float(np.abs(gradient.mean).max()), float(np.abs(values).max()))
+    if not scale < math.inf:
+        return unmoved(gradient, StepStatus.FAILED)
     if scale == 0.0:
         return unmoved(gradient, StepStatus.ZERO_GRADIENT)
     lagrangian = MomentsLagrangian(gradient, radius, scale)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,10 @@ from cones.component import Storable
 from cones.errors import InputError
 from cones.types import Matrix, Vector
 
-__all__ = ["Box", "box_from", "initial_deviations"]
+__all__ = ["Box", "box_from", "check_deviations", "check_start", "initial_deviations"]
+
+# The range of initial standard deviations, by dtype.
+DEVIATIONS = {"float64": (1e-140, 1e140), "float32": (1e-16, 1e16)}
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,13 @@ class Box(Storable):
 
     lower: Vector
     upper: Vector
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        box = cls(**parts)
+        if box.lower.ndim != 1 or box.lower.shape != box.upper.shape or not (box.lower <= box.upper).all():
+            raise InputError(f"bounds: expected low <= high, got {box.lower!r:.60} and {box.upper!r:.60}")
+        return box
 
     def contains(self, x: Vector) -> bool:
         return bool((x >= self.lower).all() and (x <= self.upper).all())
@@ -36,22 +46,30 @@ class Box(Storable):
         Reflection keeps the loss continuous across a bound. Unlike clipping, it does not make the loss flat outside,
         so the gradient stays informative when the belief extends beyond a bound.
         """
-        lower, upper = self.lower, self.upper
-        if bool((candidates >= lower).all()) and bool((candidates <= upper).all()):
+        if bool((candidates >= self.lower).all()) and bool((candidates <= self.upper).all()):
             return candidates
-        width = upper - lower
+        lower, upper, x = (np.asarray(array, np.float64) for array in (self.lower, self.upper, candidates))
         with np.errstate(invalid="ignore", over="ignore"):  # all cases are computed, then one is selected
-            phase = np.mod(candidates - lower, 2.0 * width)
+            width = upper - lower
+            phase = np.mod(x - lower, 2.0 * width)
             inside = lower + (width - np.abs(phase - width))  # both sides finite
-            inside = np.where(np.isposinf(upper), lower + np.abs(candidates - lower), inside)
-            inside = np.where(np.isneginf(lower), upper - np.abs(upper - candidates), inside)
+            inside = np.where(np.isposinf(upper), lower + np.abs(x - lower), inside)
+            inside = np.where(np.isneginf(lower), upper - np.abs(upper - x), inside)
         inside = np.where(width == 0.0, lower, inside)
-        inside = np.where((candidates >= lower) & (candidates <= upper), candidates, inside)
-        inside = np.clip(inside, lower, upper).astype(candidates.dtype)  # rounding may cross a bound
-        if inside.dtype != lower.dtype:
-            inside = np.where(inside < lower, np.nextafter(inside, np.inf, dtype=inside.dtype), inside)
-            inside = np.where(inside > upper, np.nextafter(inside, -np.inf, dtype=inside.dtype), inside)
-        return inside
+        inside = np.where((x >= lower) & (x <= upper), x, inside)
+        inside = np.where(np.isfinite(inside), inside, x)  # a width beyond floats: the nearest bound
+        return np.clip(inside, lower, upper).astype(candidates.dtype)  # rounding may cross a bound
+
+    def as_type(self, dtype: str) -> Box:
+        """The box with bounds that are numbers of a dtype: the nearest ones inside, or at all if none is inside."""
+        if self.lower.dtype == dtype:
+            return self
+        with np.errstate(over="ignore"):
+            lower, upper, nearest = (side.astype(dtype) for side in (self.lower, self.upper, self.lower))
+        lower = np.where(lower < self.lower, np.nextafter(lower, np.inf, dtype=lower.dtype), lower)
+        upper = np.where(upper > self.upper, np.nextafter(upper, -np.inf, dtype=upper.dtype), upper)
+        none = lower > upper
+        return Box(np.where(none, nearest, lower), np.where(none, nearest, upper))
 
 
 def box_from(bounds: Any, x0: Vector) -> Box | None:
@@ -95,14 +113,28 @@ def box_from(bounds: Any, x0: Vector) -> Box | None:
     return Box(lower, upper)
 
 
-def initial_deviations(size: int, sigma0: ArrayLike | None, box: Box | None) -> Vector:
+def initial_deviations(size: int, sigma0: ArrayLike | None, box: Box | None, dtype: str = "float64") -> Vector:
     """Initial standard deviations; by default a quarter of the width between two finite bounds, 1 elsewhere."""
-    if sigma0 is None:
-        width = np.full(size, np.inf) if box is None else box.upper - box.lower
-        return np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0)
-    deviations = check_vector("sigma0", sigma0, size, positive=True)
-    if deviations.min() < 1e-140 or deviations.max() > 1e140:
-        raise InputError(
-            f"sigma0: expected numbers between 1e-140 and 1e140, got {deviations.min():g} to {deviations.max():g}"
-        )
-    return deviations
+    if sigma0 is not None:
+        deviations = check_vector("sigma0", sigma0, size, positive=True)
+        check_deviations("sigma0", deviations, dtype)
+        return deviations
+    if box is None:
+        return np.ones(size)
+    with np.errstate(over="ignore"):
+        width = np.asarray(box.upper, np.float64) - box.lower
+    return np.clip(np.where(np.isfinite(width) & (width > 0.0), 0.25 * width, 1.0), *DEVIATIONS[dtype])
+
+
+def check_deviations(name: str, deviations: Vector, dtype: str) -> None:
+    """Refuse standard deviations whose squares leave the range of a dtype."""
+    (least, most), low, high = DEVIATIONS[dtype], float(deviations.min()), float(deviations.max())
+    if not (least <= low and high <= most):
+        raise InputError(f"{name}: expected numbers between {least:g} and {most:g} as {dtype}, got {low:g} to {high:g}")
+
+
+def check_start(x0: Vector, dtype: str = "float64") -> None:
+    """Refuse a start so large that candidates around it leave the range of a dtype."""
+    most = 0.5 * float(np.finfo(dtype).max)
+    if max(-float(x0.min()), float(x0.max())) > most:
+        raise InputError(f"x0: expected numbers of at most {most:.3g} as {dtype}, got {x0.min():g} to {x0.max():g}")

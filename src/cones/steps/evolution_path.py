@@ -158,7 +158,8 @@ def _room(belief: Gaussian, box: Box) -> float:
     two_sided = np.isfinite(width) & (width > 0.0)
     if not two_sided.any():
         return math.inf
-    return -math.log(2.0 * float((belief.standard_deviations()[two_sided] / width[two_sided]).max()))
+    share = 2.0 * float((belief.standard_deviations()[two_sided] / width[two_sided]).max())
+    return -math.log(share) if share > 0.0 else math.inf
 
 
 def _radius(per_dimension: float, model: QuadraticModel) -> float:

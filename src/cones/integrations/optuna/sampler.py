@@ -208,14 +208,14 @@ def _members(study: Study, name: str) -> list[Member]:
     sign = -1.0 if study.direction == StudyDirection.MAXIMIZE else 1.0
     members = []
     for trial in study.get_trials(deepcopy=False):
-        attribute = trial.system_attrs.get(POSITION)
-        if attribute is not None and attribute["run"] == name:
+        position = Position.of(trial.system_attrs.get(POSITION))
+        if position is not None and position.run == name:
             loss = None
             if trial.state == TrialState.COMPLETE:
                 loss = sign * trial.value
             elif trial.state.is_finished():
                 loss = math.nan
-            members.append(Member(trial.number, Position.of(attribute), loss))
+            members.append(Member(trial.number, position, loss))
     return members
 
 

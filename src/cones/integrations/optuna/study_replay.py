@@ -33,8 +33,15 @@ class Position:
         return asdict(self)
 
     @classmethod
-    def of(cls, attribute: dict[str, Any]) -> Self:
-        return cls(**{**attribute, "parents": tuple(attribute["parents"])})
+    def of(cls, attribute: Any) -> Self | None:
+        """The position that an attribute holds; None if it holds none, whoever has written it."""
+        try:
+            position = cls(**{**attribute, "parents": tuple(attribute["parents"])})
+        except (TypeError, KeyError):
+            return None
+        counts = (position.seed, position.iteration, position.candidate, *position.parents)
+        fits = type(position.run) is str and all(type(count) is int and count >= 0 for count in counts)
+        return position if fits else None
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,8 @@ class StudyReplay:
         """Replay trials in the order of their numbers. The first trial's seed replaces `seed`."""
         by_iteration: dict[int, list[Member]] = defaultdict(list)
         for member in members:
-            by_iteration[member.position.iteration].append(member)
+            if member.position.candidate < popsize:
+                by_iteration[member.position.iteration].append(member)
         here = by_iteration[0]
         seed = here[0].position.seed if here else seed
         here = [member for member in here if member.position.seed == seed]

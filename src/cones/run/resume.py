@@ -1,0 +1,94 @@
+"""resume(): a run of `minimize` goes on from its checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Unpack
+
+from scipy.optimize import OptimizeResult
+
+from cones.checks import check_bool, check_integer, check_kind
+from cones.errors import CheckpointError, InputError
+from cones.evaluate import Objective, Workers, evaluator_from
+from cones.files import check_path
+from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
+from cones.run import checkpoint as checkpoints
+from cones.run.loop import run_to_end
+from cones.run.noise import Estimate, with_reserve
+
+__all__ = ["resume"]
+
+
+def resume(
+    path: str | PathLike[str],
+    fun: Callable[..., Any],
+    args: Any = (),
+    *,
+    vectorized: bool | None = None,
+    callback: Callable[..., Any] | None = None,
+    workers: Workers = 1,
+    timeout: float | None = None,
+    retries: int | None = None,
+    disp: bool = False,
+    checkpoint_every: int | None = None,
+    allow: Iterable[Any] = (),
+    **limits: Unpack[Limits],
+) -> OptimizeResult:
+    """Continue a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
+
+    Args:
+        path: the checkpoint. The run continues to write it.
+        fun, args: as given to `minimize`; a checkpoint contains no code.
+        vectorized, checkpoint_every: by default, as given to `minimize`.
+        callback, workers, timeout, retries, disp: as for `minimize`.
+        allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
+            imported or executed.
+        **limits: stop criteria to change, such as a larger `maxfev`; None switches one off. Adaptive radii plan for
+            the budget: with another one, the run differs from one that had it from its start.
+
+    Example:
+        >>> import cones, pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.ckpt")
+        >>> first = cones.minimize(lambda x: (x**2).sum(), [1.0, 1.0], rng=0, maxiter=5, checkpoint=path)
+        >>> cones.resume(path, lambda x: (x**2).sum(), maxiter=10).nit
+        10
+    """
+    check_path("path", path)
+    if not os.path.exists(path):
+        raise CheckpointError(f"{path}: no such file")
+    with checkpoints.owned(path):
+        strategy, run = checkpoints.read(path, allow)
+        noisy, every, estimate = _settings_of(run, path)
+        strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
+        if limits:
+            kept = {  # an implied maxiter is implied again, unless there is a budget now
+                criterion.name: "auto" if isinstance(criterion, Stagnation) and criterion.popsize else criterion.limit
+                for criterion in strategy.criteria
+                if not getattr(criterion, "implied", False)
+            }
+            off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
+            criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+            strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
+            strategy.restart_if_ended()  # the budget may suffice now
+        rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
+        objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
+        if checkpoint_every is not None:
+            every = check_integer("checkpoint_every", checkpoint_every, 1)
+        evaluator = evaluator_from(objective, workers, timeout, retries)
+        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate)
+
+
+def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[bool | None, int | None, Estimate]:
+    """`noisy`, `checkpoint_every` and the estimate of the noise from a checkpoint; defaults if it has no run."""
+    noisy, every, estimate = (run.get(name) for name in ("noisy", "checkpoint_every", "estimate"))
+    try:
+        check_bool("vectorized", run.get("vectorized", False))
+        check_kind("estimate", estimate, (Estimate, type(None)))
+        noisy = None if noisy is None else check_bool("noisy", noisy)
+        every = None if every is None else check_integer("checkpoint_every", every, 1)
+        return noisy, every, estimate or Estimate(noisy=noisy)
+    except InputError as error:
+        raise CheckpointError(f"{path}: not a complete cones checkpoint ({error})") from None
