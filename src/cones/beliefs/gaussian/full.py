@@ -168,9 +168,10 @@ class FullGaussian(Gaussian):
         if float((variances * precisions).max()) > LARGEST_INFLATION:
             return False
         narrow = int(precisions.argmax())
-        if precisions[narrow] * float(self.mean @ self.mean) < 1e24:  # far from the resolution of floats
+        # Far from the resolution of floats, or (NaN) beyond their range, which others look after.
+        if not precisions[narrow] * float(self.mean @ self.mean) >= 1e24:
             return True
-        axis = inverse @ inverse[narrow]  # this column of the precision is close to the narrowest axis
+        axis = inverse @ (inverse[narrow] / math.sqrt(precisions[narrow]))  # close to the narrowest axis
         axis /= math.sqrt(float(axis @ axis))
         in_frame = axis @ inverse
         reach = NO_EFFECT / math.sqrt(float(in_frame @ in_frame))
