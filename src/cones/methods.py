@@ -162,8 +162,8 @@ def CoNES(
             that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond, a
             diagonal one with "adaptive" radii. "adaptive": separate balls for mean, scale and shape with adaptive
             radii, without a learning rate. A number: the paper's method, one ball KL <= radius^2 and then Adam.
-            "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`: adaptive, with custom controls.
-            The default is "auto", or "paper" if an `optimizer` is given.
+            "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
+            adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is given.
         solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
             "mosek".
         step: a custom step rule instead of `radius` and `solver`: an object, "name,setting=value" or "module:Class".
