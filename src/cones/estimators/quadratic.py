@@ -29,6 +29,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from cones.beliefs import FullGaussian
 from cones.checks import check_positive
@@ -193,12 +194,15 @@ class Quadratic(Estimator):
             mean = float(np.average(f, weights=1.0 / inverse_weights))
             old = QuadraticModel(belief, mean, np.zeros(n), np.zeros((n, n)))
         products = z @ z.T
-        kernel = 1.0 + products * (1.0 + 0.5 * products)
+        kernel = 0.5 * products
+        kernel += 1.0
+        kernel *= products
+        kernel += 1.0
         kernel.flat[:: len(kernel) + 1] += self.ridge * n * inverse_weights
-        try:
-            alpha = np.linalg.solve(kernel, (f - old.values(z)) / unit) * unit
-        except np.linalg.LinAlgError:
+        _, alpha, failed = dposv(kernel.T, (f - old.values(z)) / unit, lower=True, overwrite_a=True)
+        if failed:
             return None
+        alpha *= unit
         curvature = old.curvature + (z.T * alpha) @ z
         if not (np.isfinite(curvature).all() and np.isfinite(alpha).all()):
             return None
