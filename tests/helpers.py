@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -86,3 +88,18 @@ def process_that_dies_for_es(run, folder, messages, stop, pause) -> None:
     if run.method.label == "ES":
         os.kill(os.getpid(), signal.SIGKILL)
     _process(run, folder, messages, stop, pause)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -45,9 +45,12 @@ class CMAStrategy(ExternalOptimizer):
             "randn": lambda *shape: generator.standard_normal(shape),
             "CMA_stds": self.start.standard_deviations(),
         }
+        # One coordinate has no correlations, and there PyCMA's diagonal form fails with deviations other than 1.
+        left_out = ("CMA_diagonal",) if self.start.dim == 1 else ()
+        options = {name: value for name, value in self.options.items() if name not in left_out}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyCMA warns in high dimensions
-            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **self.options})
+            return cma.CMAEvolutionStrategy(self.start.mean, 1.0, {**quiet, **options})
 
     def _ask(self, engine: Any) -> Any:
         return engine.ask()
