@@ -6,6 +6,9 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 
 import numpy as np
 
@@ -103,3 +106,34 @@ def is_alive(pid: int) -> bool:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+    found = [pid]
+    for parent in found:
+        found += [child for child, of in parents.items() if of == parent]
+    return found[1:]
+
+
+def listening(pids: list[int]) -> list[IPv4Address | IPv6Address]:
+    """The addresses at which processes listen for TCP connections."""
+    sockets = set()
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/fd").glob("*"):
+            with suppress(OSError):
+                sockets.add(os.readlink(file))
+    found: list[IPv4Address | IPv6Address] = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                raw = bytes.fromhex(fields[1].split(":")[0])
+                words = b"".join(raw[k : k + 4][::-1] for k in range(0, len(raw), 4))
+                address = ip_address(words)
+                found.append(getattr(address, "ipv4_mapped", None) or address)
+    return found

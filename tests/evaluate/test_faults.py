@@ -252,7 +252,8 @@ def test_mpi(tmp_path: Path) -> None:
         pytest.skip("no mpiexec beside Python; pip install mpich")
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    paths = [str(Path(__file__).parents[1]), str(Path(cones.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [str(mpiexec), "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script)],
         capture_output=True, text=True, timeout=120, env=environment, check=True,
