@@ -230,8 +230,8 @@ class _Round:
         elif task.attempt < allowed:
             self._again([replace(task, attempt=task.attempt + 1)])
         else:
-            tries = f"{task.attempt + 1} times{' alone' if task.alone else ''}"
-            self._evaluator.failures[task.first] = f"{reason}, {tries}"
+            tries = f"{task.attempt + 1} times" if task.attempt else "once"
+            self._evaluator.failures[task.first] = f"{reason}, {tries}{' alone' if task.alone else ''}"
 
     def _again(self, tasks: list[_Task]) -> None:
         self._waiting.extendleft(reversed(tasks))
