@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
@@ -137,3 +138,39 @@ def listening(pids: list[int]) -> list[IPv4Address | IPv6Address]:
                 address = ip_address(words)
                 found.append(getattr(address, "ipv4_mapped", None) or address)
     return found
+
+
+def worker_processes() -> list[int]:
+    """The processes that this one has started, without that of multiprocessing itself."""
+    found = []
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):
+            if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes() and is_alive(pid):
+                found.append(pid)
+    return found
+
+
+@contextmanager
+def killing(victims: Callable[[], list[int]], delays: Iterable[float]) -> Iterator[list[int]]:
+    """Kill one of the victims after each delay; the list has those that were killed."""
+    killed: list[int] = []
+    over = threading.Event()
+
+    def kill() -> None:
+        for delay in delays:
+            over.wait(delay)
+            while not over.is_set() and not (found := victims()):
+                over.wait(0.01)
+            if over.is_set():
+                return
+            with suppress(ProcessLookupError):
+                os.kill(found[-1], signal.SIGKILL)
+                killed.append(found[-1])
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()

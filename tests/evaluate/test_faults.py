@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -14,15 +13,14 @@ import textwrap
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers import is_alive, wait_until
+from helpers import is_alive, killing, wait_until, worker_processes
 from objectives import Fails, hangs, loss, slow_loss
 
 import cones
@@ -79,41 +77,9 @@ def test_without_retries_what_fun_raises_is_raised(tmp_path: Path) -> None:
 
 def test_a_worker_that_is_killed_from_outside_is_replaced(tmp_path: Path) -> None:
     expected = cones.minimize(slow_loss, START, **SETTINGS)
-    with killer(_children_of_this_process, after=0.25):
+    with killing(worker_processes, [0.25]):
         result = cones.minimize(slow_loss, START, workers=2, **SETTINGS)
     assert_same_run(result, expected)
-
-
-def _children_of_this_process() -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-            command = (stat.parent / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if int(fields[1]) == os.getpid() and b"resource_tracker" not in command:
-            found.append(int(stat.parent.name))
-    return found
-
-
-@contextmanager
-def killer(victims: Callable[[], list[int]], after: float) -> Iterator[None]:
-    """Kills one of the victims once, a moment after it began."""
-
-    def kill() -> None:
-        deadline = time.monotonic() + 20.0
-        time.sleep(after)
-        while time.monotonic() < deadline:
-            if found := victims():
-                os.kill(found[-1], signal.SIGKILL)
-                return
-            time.sleep(0.05)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    yield
-    thread.join()
 
 
 def test_an_executor_of_the_caller_that_breaks_is_named(tmp_path: Path) -> None:
@@ -292,7 +258,7 @@ def test_dask_with_a_worker_killed(dask_cluster: Any) -> None:
     _, client = dask_cluster
     expected = cones.minimize(slow_loss, START, **SETTINGS)
     pids = client.run(os.getpid)
-    with killer(lambda: list(pids.values()), after=0.3):
+    with killing(lambda: list(pids.values()), [0.3]):
         result = cones.minimize(slow_loss, START, workers=client, retries=3, chunked=True, **SETTINGS)
     assert_same_run(result, expected)
 

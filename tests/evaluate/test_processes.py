@@ -116,7 +116,7 @@ def test_a_worker_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pool, "install", lambda objective: os._exit(1))
     with (
         evaluator_from(Objective(float), 2) as evaluator,
-        pytest.raises(cones.StateError, match="3 worker processes died at their start"),
+        pytest.raises(cones.StateError, match="10 worker processes died at their start"),
     ):
         evaluator.losses(np.zeros((2, 1)))
 

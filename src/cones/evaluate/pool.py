@@ -27,7 +27,7 @@ __all__ = ["PoolEngine", "check_can_be_sent"]
 
 START_SECONDS = 300.0  # a fresh process may have to import a lot over a network
 STOP_SECONDS = 5.0
-STARTS = 3  # processes in a row that may die before they are ready
+STARTS = 10  # processes in a row that may die before they are ready: somebody may kill them
 POLL_SECONDS = 0.1  # between looks for dead processes, where the system does not report them
 # Seconds after which a forked process that has never answered and does not compute is reported.
 STUCK_SECONDS = 60.0
