@@ -85,7 +85,8 @@ class WorkerProcess:
                 os.killpg(self.pid, signal.SIGKILL)
         self._process.kill()  # a new one may not have its group yet, and has the parent's answer to SIGTERM
         self._process.join()
-        self._process.close()
+        with suppress(ValueError):  # somebody else has waited for it
+            self._process.close()
         self.channel.close()
         if self._end is not None:
             os.close(self._end)
