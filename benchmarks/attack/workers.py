@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def campaign(kills: int, rng: np.random.Generator, kinds: Sequence[str] = tuple(KINDS)) -> list[Row]:
-    """Kill at least this number of workers in all. A failure is a run that differs, raises or hangs.
+    """Kill about this number of workers in all. A failure is a run that differs, raises or hangs.
 
     Args:
         kills: number of workers to kill.
@@ -44,7 +44,7 @@ def campaign(kills: int, rng: np.random.Generator, kinds: Sequence[str] = tuple(
         kinds: some of `KINDS`.
     """
     total = sum(KINDS[kind][0] for kind in kinds)
-    return [_attacked(kind, int(np.ceil(kills * KINDS[kind][0] / total)), rng) for kind in kinds]
+    return [_attacked(kind, max(1, round(kills * KINDS[kind][0] / total)), rng) for kind in kinds]
 
 
 def _attacked(kind: str, kills: int, rng: np.random.Generator) -> Row:
@@ -182,8 +182,10 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     options = parser.parse_args()
     print("| attack | number | failures |\n| --- | --- | --- |")
-    for name, tries, failures in campaign(options.kills, np.random.default_rng(options.seed), options.kinds):
-        print(f"| {name} | {tries} | {failures} |", flush=True)
+    rng, total = np.random.default_rng(options.seed), sum(KINDS[kind][0] for kind in options.kinds)
+    for kind in options.kinds:  # one by one, to show each when it is there
+        for row in campaign(round(options.kills * KINDS[kind][0] / total), rng, [kind]):
+            print(f"| {row.name} | {row.tries} | {row.failures} |", flush=True)
 
 
 if __name__ == "__main__":
