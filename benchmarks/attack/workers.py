@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,6 +102,7 @@ def _workers(kind: str, stack: ExitStack) -> Callable[[], Any]:
         return lambda: PoolEngine(2, "spawn")
     if kind == "Ray":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        stack.enter_context(redirect_stdout(sys.stderr))  # Ray tells of each death there
         evaluator = cones.evaluate.evaluator_from(cones.evaluate.Objective(_loss), "ray")  # starts the cluster
         stack.enter_context(evaluator)
         return lambda: "ray"

@@ -263,6 +263,17 @@ def test_dask_with_a_worker_killed(dask_cluster: Any) -> None:
     assert_same_run(result, expected)
 
 
+def test_dask_with_all_workers_killed(dask_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster starts others, which takes longer than its client waits for one."""
+    _, client = dask_cluster
+    expected = cones.minimize(slow_loss, START, **SETTINGS)
+    monkeypatch.setattr(client, "_timeout", 0.1)
+    pids = list(client.run(os.getpid).values())
+    with killing(lambda: [pids.pop()], [0.3, 0.0]) as killed:
+        assert_same_run(cones.minimize(slow_loss, START, workers=client, retries=3, **SETTINGS), expected)
+    assert len(killed) == 2
+
+
 def test_dask_with_a_candidate_that_kills_all_workers(dask_cluster: Any, tmp_path: Path) -> None:
     _, client = dask_cluster
     settings = {**SETTINGS, "popsize": 4, "maxiter": 1}

@@ -44,7 +44,7 @@ class DaskEngine(Engine):
         elif client.status != "running":
             raise StateError(f"workers: the Dask client is {client.status}; pass one that is connected")
         self._client = client
-        self._has_had_workers = False
+        self._has_had_workers = bool(client.nthreads())
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -70,15 +70,15 @@ class DaskEngine(Engine):
                 self._has_had_workers = True
                 return token
             except (OSError, KeyError) as error:  # no worker, or one was lost in the middle of it
-                waits = self._has_had_workers or not isinstance(error, TimeoutError)
-                if not waits or time.monotonic() > deadline or not self._may_get_workers():
+                if time.monotonic() > deadline or not self._may_get_workers():
                     raise StateError(
                         f"workers: the Dask cluster has no worker ({error}); client.wait_for_workers(1) waits for one"
                     ) from None
 
     def _may_get_workers(self) -> bool:
-        """False if this client has started the cluster, and it keeps no worker to start again."""
-        return bool(getattr(self._client.cluster, "workers", True))
+        """True if workers can come back: the cluster keeps some, or, where that is unknown, it has had some."""
+        kept = getattr(self._client.cluster, "workers", None)
+        return self._has_had_workers if kept is None else bool(kept)
 
     def unshare(self, token: Any) -> None:
         token.release()
