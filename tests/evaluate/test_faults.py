@@ -267,6 +267,7 @@ def test_dask_with_all_workers_killed(dask_cluster: Any, monkeypatch: pytest.Mon
     """The cluster starts others, which takes longer than its client waits for one."""
     _, client = dask_cluster
     expected = cones.minimize(slow_loss, START, **SETTINGS)
+    client.wait_for_workers(2)
     monkeypatch.setattr(client, "_timeout", 0.1)
     pids = list(client.run(os.getpid).values())
     with killing(lambda: [pids.pop()], [0.3, 0.0]) as killed:

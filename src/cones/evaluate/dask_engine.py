@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
 
@@ -119,13 +119,21 @@ class _Answer(Future[Any]):
         self.set_running_or_notify_cancel()
         task.add_done_callback(self._settle)
 
+    def done(self) -> bool:
+        if not super().done() and self._task.status in ("cancelled", "lost"):  # of which Dask tells nobody
+            with suppress(InvalidStateError):
+                self.set_exception(CancelledError())
+        return super().done()
+
     def _settle(self, task: Any) -> None:
         try:
             result = task.result()
         except BaseException as error:
-            self.set_exception(error)
+            with suppress(InvalidStateError):
+                self.set_exception(error)
         else:
-            self.set_result(result)
+            with suppress(InvalidStateError):
+                self.set_result(result)
 
     def cancel(self) -> bool:
         with suppress(Exception):  # the cluster may be gone

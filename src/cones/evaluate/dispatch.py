@@ -237,10 +237,14 @@ class _Round:
         self._waiting.extendleft(reversed(tasks))
 
     def _recover(self, error: BaseException) -> None:
-        if isinstance(error, BrokenExecutor):
+        shares_again = self._engine.recover()
+        if shares_again or isinstance(error, BrokenExecutor):
+            # What the others need may be gone, too, and not all of them would ever say so.
+            for future in self._under_way:
+                future.cancel()
             self._again([task for task, _ in self._under_way.values()])
             self._under_way.clear()
-        if self._engine.recover():
+        if shares_again:
             self._evaluator.reinstall()
             self._unshare()
             self._share()
