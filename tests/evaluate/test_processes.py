@@ -26,7 +26,7 @@ def script(folder: Path, text: str, **environment: str) -> subprocess.CompletedP
     path = folder / "script.py"
     path.write_text(textwrap.dedent(text))
     return subprocess.run(
-        [sys.executable, str(path)], cwd=folder, capture_output=True, text=True, timeout=60, check=True,
+        [sys.executable, str(path)], cwd=folder, capture_output=True, text=True, timeout=120, check=True,
         env={**os.environ, **environment},
     )  # fmt: skip
 

@@ -38,11 +38,10 @@ if __name__ == "__main__":
         assert addresses and all(address.is_loopback for address in addresses), addresses
         print("loopback", flush=True)
         (folder / "arrival").mkdir()
-        check(cones.minimize(DiesOnArrival(folder / "arrival", 3), start, workers="ray", retries=0, **settings))
-        assert len(list((folder / "arrival").iterdir())) > 3
+        check(cones.minimize(DiesOnArrival(folder / "arrival", 1), start, workers="ray", retries=0, **settings))
+        assert len(list((folder / "arrival").iterdir())) > 1
         print("never began", flush=True)
         (folder / "die").mkdir()
-        check(cones.minimize(Fails("die", folder / "die"), start, workers="ray", retries=1, **settings))
         with evaluator_from(Objective(Fails("die", folder / "die", 10**6, 0.0, 1e9)), "ray", retries=1) as evaluator:
             assert np.isnan(evaluator.losses(np.zeros((1, 5)))).all()
             assert evaluator.failures == {0: "its worker was lost, 2 times"}, evaluator.failures
