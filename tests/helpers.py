@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 
 import numpy as np
 
@@ -86,3 +92,85 @@ def process_that_dies_for_es(run, folder, messages, stop, pause) -> None:
     if run.method.label == "ES":
         os.kill(os.getpid(), signal.SIGKILL)
     _process(run, folder, messages, stop, pause)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and those that they have started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rsplit(")", 1)[1].split()[1])
+    found = [pid]
+    for parent in found:
+        found += [child for child, of in parents.items() if of == parent]
+    return found[1:]
+
+
+def listening(pids: list[int]) -> list[IPv4Address | IPv6Address]:
+    """The addresses at which processes listen for TCP connections."""
+    sockets = set()
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/fd").glob("*"):
+            with suppress(OSError):
+                sockets.add(os.readlink(file))
+    found: list[IPv4Address | IPv6Address] = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                raw = bytes.fromhex(fields[1].split(":")[0])
+                words = b"".join(raw[k : k + 4][::-1] for k in range(0, len(raw), 4))
+                address = ip_address(words)
+                found.append(getattr(address, "ipv4_mapped", None) or address)
+    return found
+
+
+def worker_processes() -> list[int]:
+    """The processes that this one has started, without that of multiprocessing itself."""
+    found = []
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):
+            if b"resource_tracker" not in Path(f"/proc/{pid}/cmdline").read_bytes() and is_alive(pid):
+                found.append(pid)
+    return found
+
+
+@contextmanager
+def killing(victims: Callable[[], list[int]], delays: Iterable[float]) -> Iterator[list[int]]:
+    """Kill one of the victims after each delay; the list has those that were killed."""
+    killed: list[int] = []
+    over = threading.Event()
+
+    def kill() -> None:
+        for delay in delays:
+            over.wait(delay)
+            while not over.is_set() and not (found := victims()):
+                over.wait(0.01)
+            if over.is_set():
+                return
+            with suppress(ProcessLookupError):
+                os.kill(found[-1], signal.SIGKILL)
+                killed.append(found[-1])
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()

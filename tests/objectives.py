@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,12 @@ def slow_loss(x: np.ndarray) -> float:
 def hangs(x: np.ndarray) -> float:
     time.sleep(3.0)
     return 0.0
+
+
+def hangs_with_a_program(x: np.ndarray, folder: str) -> float:
+    program = subprocess.Popen(["sleep", "300"])
+    Path(folder, "program").write_text(str(program.pid))
+    return float(program.wait())
 
 
 class Fails:
@@ -49,3 +57,22 @@ class Fails:
             except FileExistsError:
                 continue
         raise AssertionError
+
+
+class DiesOnArrival:
+    """Kills the first processes that it is sent to, before they can call it."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.folder, self.times = str(folder), times
+
+    def __reduce__(self) -> Any:
+        return _arrived, (self.folder, self.times)
+
+    def __call__(self, x: np.ndarray) -> float:
+        return loss(x)
+
+
+def _arrived(folder: str, times: int) -> DiesOnArrival:
+    if Fails("die", Path(folder))._turn() < times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return DiesOnArrival(Path(folder), times)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,13 @@ def advance(es: cones.Strategy, iterations: int) -> None:
     for _ in range(iterations):
         X = es.ask()
         es.tell(X, ellipsoid(X))
+
+
+@pytest.mark.parametrize("settings", [{"diagonal": True}, {"options": {"CMA_diagonal": True}}])
+def test_one_coordinate_is_its_own_diagonal(settings: dict[str, Any]) -> None:
+    given = {"method": "cma", "sigma0": 0.1, "vectorized": True, "rng": 0, "maxiter": 5}
+    result = cones.minimize(ellipsoid, np.zeros(1), **settings, **given)
+    np.testing.assert_array_equal(result.mean, cones.minimize(ellipsoid, np.zeros(1), **given).mean)
 
 
 @pytest.mark.parametrize("diagonal", [False, True])

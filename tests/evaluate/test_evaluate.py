@@ -1,3 +1,5 @@
+import functools
+import multiprocessing
 import os
 import signal
 import time
@@ -70,6 +72,28 @@ def test_a_masked_loss_is_none() -> None:
     np.testing.assert_array_equal(losses, [1.0, np.nan])
     rows = Objective(lambda X: np.ma.array([3, 0], mask=[False, True]), vectorized=True).losses(np.zeros((2, 1)), 0)
     np.testing.assert_array_equal(rows, [3.0, np.nan])
+
+
+def test_a_map_that_reorders_is_refused_by_name() -> None:
+    with multiprocessing.Pool(1) as workers:
+        for call in (workers.imap_unordered, functools.partial(workers.imap_unordered, chunksize=2)):
+            with pytest.raises(InputError, match="a map that keeps the order of candidates, got imap_unordered"):
+                evaluator_from(Objective(identity), call)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_tensors_that_numpy_cannot_read_are_refused_with_what_to_return(vectorized: bool) -> None:
+    torch = pytest.importorskip("torch")
+    expected = "return losses.detach" if vectorized else r"return loss.item\(\)"
+    for options in ({"requires_grad": True}, {"dtype": torch.bfloat16}):
+        with pytest.raises(
+            InputError, match=rf"fun: expected it to return what NumPy can read, got Tensor .*{expected}"
+        ):
+            Objective(lambda x, options=options: torch.ones(1, **options), vectorized=vectorized).losses(
+                np.ones((1, 1))
+            )
+    plain = Objective(lambda x: torch.ones(1), vectorized=vectorized).losses(np.ones((1, 1)))
+    np.testing.assert_array_equal(plain, [1.0])
 
 
 def test_a_map_that_loses_candidates_is_named() -> None:

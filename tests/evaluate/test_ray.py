@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import cones
+
 SCRIPT = """
 import threading, time
 import numpy as np
@@ -18,8 +20,9 @@ from ray.cluster_utils import Cluster
 import cones
 from cones import StateError
 from cones.evaluate import Objective, evaluator_from
-from objectives import Fails, loss, slow_loss
-import logging, sys, pathlib
+from helpers import descendants, is_alive, listening, wait_until
+from objectives import DiesOnArrival, Fails, hangs_with_a_program, loss, slow_loss
+import logging, os, sys, pathlib
 
 if __name__ == "__main__":
     settings = dict(sigma0=0.5, popsize=12, rng=0, maxiter=4)
@@ -29,6 +32,25 @@ if __name__ == "__main__":
     def check(result):
         np.testing.assert_array_equal(result.mean, expected.mean)
         assert result.failures == [], result.failures
+
+    with evaluator_from(Objective(loss), "ray"):
+        addresses = listening(descendants(os.getpid()))
+        assert addresses and all(address.is_loopback for address in addresses), addresses
+        print("loopback", flush=True)
+        (folder / "arrival").mkdir()
+        check(cones.minimize(DiesOnArrival(folder / "arrival", 1), start, workers="ray", retries=0, **settings))
+        assert len(list((folder / "arrival").iterdir())) > 1
+        print("never began", flush=True)
+        (folder / "die").mkdir()
+        with evaluator_from(Objective(Fails("die", folder / "die", 10**6, 0.0, 1e9)), "ray", retries=1) as evaluator:
+            assert np.isnan(evaluator.losses(np.zeros((1, 5)))).all()
+            assert evaluator.failures == {0: "its worker was lost, 2 times"}, evaluator.failures
+        print("died", flush=True)
+        hanging = Objective(hangs_with_a_program, (str(folder),))
+        with evaluator_from(hanging, "ray", timeout=1.0, retries=0) as evaluator:
+            assert np.isnan(evaluator.losses(np.zeros((1, 5)))).all()
+        wait_until(lambda: not is_alive(int((folder / "program").read_text())))
+        print("program", flush=True)
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     second = cluster.add_node(num_cpus=1)
@@ -62,7 +84,7 @@ if __name__ == "__main__":
 
     killer = threading.Timer(0.5, kill)
     killer.start()
-    result = cones.minimize(slow_loss, start, workers="ray", retries=3, chunked=True, **longer)
+    result = cones.minimize(slow_loss, start, workers="ray", retries=0, chunked=True, **longer)
     assert killed and killed[0] < time.monotonic() - 0.1, "the run was over before the node was killed"
     np.testing.assert_array_equal(result.mean, cones.minimize(loss, start, **longer).mean)
     assert result.failures == []
@@ -85,7 +107,7 @@ def test_ray(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "HOME": str(home),  # Ray writes there
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), str(Path(cones.__file__).parents[1])]),
         "RAY_TMPDIR": f"/tmp/cones-ray-{os.getpid()}",  # paths of sockets must be short
         "RAY_USAGE_STATS_ENABLED": "0",
     }
@@ -95,5 +117,16 @@ def test_ray(tmp_path: Path) -> None:
     )  # fmt: skip
     subprocess.run(["rm", "-rf", environment["RAY_TMPDIR"]], check=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    stages = ["plain", "raise", "hang", "raises", "cannot be sent", "node killed"]
+    stages = [
+        "loopback",
+        "never began",
+        "died",
+        "program",
+        "plain",
+        "raise",
+        "hang",
+        "raises",
+        "cannot be sent",
+        "node killed",
+    ]
     assert [line for line in done.stdout.splitlines() if line in stages] == stages  # Ray has its say, too

@@ -53,13 +53,13 @@ def test_an_environment_that_raises_fails_its_episodes_alone() -> None:
 
 def test_an_environment_that_hangs_is_ended() -> None:
     episodes = episodes_of("environments:PointHang-v0", count=3, threads=2, timeout=3.0, retries=0)
-    assert set(episodes.problems.values()) == {"no answer in 3 seconds, 1 times"}
+    assert set(episodes.problems.values()) == {"no answer in 3 seconds, once"}
     assert 0 < len(episodes.problems) < 3
 
 
 def test_an_environment_that_kills_its_process_is_a_problem_of_its_episode() -> None:
     episodes = episodes_of("environments:PointDeath-v0", count=2, threads=2, retries=0)
-    assert episodes.problems == dict.fromkeys((0, 1), "its worker was lost, 1 times")
+    assert episodes.problems == dict.fromkeys((0, 1), "its worker was lost, once")
 
 
 def test_returns_that_are_not_numbers_fail() -> None:

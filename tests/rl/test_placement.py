@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import killing, worker_processes
 from own_evaluators import Reversed
 
 from cones import InputError, rl
@@ -61,6 +62,14 @@ def test_an_executor_of_the_caller(straight: tuple[str, Any], kind: Any) -> None
     task, expected = straight
     with kind(2) as executor:
         assert_same(rl.train(task, workers=executor, **SETTINGS), expected)
+
+
+def test_killed_processes_are_replaced_and_their_episodes_repeated() -> None:
+    settings = {**SETTINGS, "timesteps": 20_000}
+    expected = rl.train("CartPole-v1", threads=1, **settings)
+    with killing(worker_processes, [0.0, 1.0, 0.3]) as killed:  # the first while it starts
+        assert_same(rl.train("CartPole-v1", threads=2, **settings), expected)
+    assert killed
 
 
 def test_dask(straight: tuple[str, Any], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import cones
 from cones.checks import check_integer
 from cones.cli.flags import add_method, add_method_flags, allowed_by, workers
 from cones.cli.objective import objective_from
+from cones.cli.output import output_for_result
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.methods import sentence_of
@@ -118,28 +119,30 @@ def run(options: argparse.Namespace) -> int:
     if options.seed is not None:
         check_integer("--seed", options.seed, 0)
     with ExitStack() as stack:
-        fun, workers, failures = objective_from(options, stack)
+        fun, workers = objective_from(options, stack)
         try:
-            with redirect_stdout(sys.stderr):  # standard output is for the result only
+            with output_for_result():
                 result = _minimised(options, fun, workers)
         except (Exception, SystemExit) as error:
             result = getattr(error, "cones_result", None)
             if result is not None and result.nfev:
                 result.stop, result.message = "error", f"{type(error).__name__}: {error}"
-                _write(options, result, failures)
+                _write(options, result)
             raise
-    return _write(options, result, failures) or _exit_code(options, result)
+    return _write(options, result) or _exit_code(options, result)
 
 
-def _write(options: argparse.Namespace, result: OptimizeResult, failures: Callable[[], dict[str, Any]] | None) -> int:
+def _write(options: argparse.Namespace, result: OptimizeResult) -> int:
     """Print the result, or write it to a file. Returns 1 on failure."""
     report = {
         "x": [float(v) for v in result.x],
         "fun": _number(result.fun),
         **{name: result[name] for name in ("nfev", "nit", "restarts", "success", "stop", "message")},
         **_noise(result),
-        "failures": {**(failures() if failures else {}), "count": int(result.history["failures"].sum())},
+        "failures": {"count": int(result.history["failures"].sum())},
     }
+    if result.failures:
+        report["failures"]["example"] = result.failures[-1]
     text = json.dumps(report, indent=2) + "\n"
     try:
         if options.out:
@@ -153,8 +156,6 @@ def _write(options: argparse.Namespace, result: OptimizeResult, failures: Callab
     count = report["failures"]["count"]
     if count:
         example = report["failures"].get("example", "")
-        if result.failures:
-            example = result.failures[-1]
         print(f"cones: {count} evaluations failed{f', the last: {example}' if example else ''}", file=sys.stderr)
     return 0
 
@@ -214,8 +215,8 @@ def _check_files(options: argparse.Namespace) -> None:
 
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits: Any = {name: getattr(options, name) for name in LIMITS if getattr(options, name) is not None}
-    # `CommandObjective` applies the timeout of a program itself.
-    faults = {"timeout": options.timeout, "retries": options.retries} if options.command is None else {}
+    retries = 0 if options.retries is None and options.command is not None else options.retries
+    faults = {"timeout": options.timeout, "retries": retries}
     if options.resume and Path(options.checkpoint).exists():
         check_resumed(options)
         return cones.resume(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
 
 from cones.errors import StateError
-from cones.evaluate.engine import Engine
+from cones.evaluate.engine import Blame, Engine
 from cones.evaluate.evaluator import Objective
 from cones.evaluate.pool import check_can_be_sent
 from cones.extras import require_extra
@@ -17,7 +18,7 @@ from cones.extras import require_extra
 __all__ = ["DaskEngine", "is_dask_client"]
 
 CONNECT_SECONDS = 10.0
-SCATTERS = 5  # attempts to send a value to all workers
+WORKER_SECONDS = 120.0  # a worker that was killed may take as long to come back
 
 
 def is_dask_client(value: object) -> bool:
@@ -43,6 +44,7 @@ class DaskEngine(Engine):
         elif client.status != "running":
             raise StateError(f"workers: the Dask client is {client.status}; pass one that is connected")
         self._client = client
+        self._has_had_workers = bool(client.nthreads())
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -61,16 +63,22 @@ class DaskEngine(Engine):
 
     def share(self, value: Any) -> Any:
         # Tasks take it by reference; the workers pass it on among themselves.
-        for attempt in range(SCATTERS):
+        deadline = time.monotonic() + WORKER_SECONDS
+        while True:
             try:
-                return self._client.scatter(value, hash=False, broadcast=True)
-            except TimeoutError as error:
-                raise StateError(
-                    f"workers: the Dask cluster has no worker ({error}); client.wait_for_workers(1) waits for one"
-                ) from None
-            except KeyError:  # the scheduler lost a worker in the middle of it
-                if attempt == SCATTERS - 1:
-                    raise
+                token = self._client.scatter(value, hash=False, broadcast=True)
+                self._has_had_workers = True
+                return token
+            except (OSError, KeyError) as error:  # no worker, or one was lost in the middle of it
+                if time.monotonic() > deadline or not self._may_get_workers():
+                    raise StateError(
+                        f"workers: the Dask cluster has no worker ({error}); client.wait_for_workers(1) waits for one"
+                    ) from None
+
+    def _may_get_workers(self) -> bool:
+        """True if workers can come back: the cluster keeps some, or, where that is unknown, it has had some."""
+        kept = getattr(self._client.cluster, "workers", None)
+        return self._has_had_workers if kept is None else bool(kept)
 
     def unshare(self, token: Any) -> None:
         token.release()
@@ -90,10 +98,12 @@ class DaskEngine(Engine):
 
         return super().is_lost(error) or isinstance(error, (KilledWorker, FutureCancelledError))
 
-    def is_to_blame(self, error: BaseException) -> bool:
-        from distributed.scheduler import KilledWorker
+    def blame(self, future: Future[Any], error: BaseException, alone: bool) -> Blame:
+        # Dask says so of all tasks that dead workers had, or that have lost what they needed.
+        return Blame.KILLER if alone else Blame.SUSPECT
 
-        return isinstance(error, KilledWorker)  # others have lost what they needed, or their result
+    def recover(self) -> bool:
+        return True
 
     def close(self) -> None:
         if self._own:
@@ -109,13 +119,21 @@ class _Answer(Future[Any]):
         self.set_running_or_notify_cancel()
         task.add_done_callback(self._settle)
 
+    def done(self) -> bool:
+        if not super().done() and self._task.status in ("cancelled", "lost"):  # of which Dask tells nobody
+            with suppress(InvalidStateError):
+                self.set_exception(CancelledError())
+        return super().done()
+
     def _settle(self, task: Any) -> None:
         try:
             result = task.result()
         except BaseException as error:
-            self.set_exception(error)
+            with suppress(InvalidStateError):
+                self.set_exception(error)
         else:
-            self.set_result(result)
+            with suppress(InvalidStateError):
+                self.set_result(result)
 
     def cancel(self) -> bool:
         with suppress(Exception):  # the cluster may be gone

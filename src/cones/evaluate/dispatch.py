@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, BrokenExecutor, Future
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from cones.errors import InputError, StateError
 from cones.evaluate.candidates import Candidates, is_lazy, rows
-from cones.evaluate.engine import Engine
+from cones.evaluate.engine import Blame, CallTimeoutError, Engine
 from cones.evaluate.evaluator import Evaluator, Objective
 from cones.evaluate.task import run_task
 from cones.types import Vector
@@ -25,14 +25,18 @@ TASKS_PER_WORKER = 4
 LOOK_SECONDS = 1.0
 # Attempts after the first for a candidate whose worker was lost, by default.
 RETRIES = 2
+# Losses of a task that are not blamed on it; more of them are, so that a run ends.
+LOSSES = 100
 
 
 @dataclass(frozen=True)
 class _Task:
     first: int
     last: int
-    attempt: int = 0  # how often it has failed by itself
-    suspect: bool = False  # may have killed a worker: it is tried alone
+    attempt: int = 0  # how often it has failed
+    losses: int = 0  # how often its worker was lost and that is not counted
+    suspect: bool = False  # may have killed a worker: it is tried while no other is
+    alone: bool = False  # was in a task that lost its worker; nobody knows whether it had begun there
 
 
 class DispatchEvaluator(Evaluator):
@@ -116,7 +120,7 @@ class _Round:
             if not self._under_way:
                 raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
             until = FIRST_COMPLETED if self._waiting else FIRST_EXCEPTION
-            wait(self._under_way, timeout=self._next_look(), return_when=until)
+            self._engine.wait(self._under_way, self._next_look(), until)
             for future in [future for future in self._under_way if future.done()]:
                 if future in self._under_way:
                     self._take(future)
@@ -173,16 +177,11 @@ class _Round:
         error = None if not future.cancelled() and future.exception() is None else _error_of(future)
         if error is None:
             self._losses[task.first : task.last] = future.result()
+        elif isinstance(error, CallTimeoutError):
+            self._failed(task, f"no answer in {self._timeout:g} seconds")
         elif self._engine.is_lost(error):
-            if self._engine.is_to_blame(error) or task.suspect:
-                late = (
-                    f", or gave no answer in {self._timeout:g} seconds" if self._timeout and self._engine.grace else ""
-                )
-                self._failed(task, f"its worker was lost{late}")
-                self._recover(error)
-            else:
-                self._suspect_all(task)
-                self._recover(error)
+            self._lost(task, self._engine.blame(future, error, task.suspect))
+            self._recover(error)
         else:
             cause = self._engine.cause(error)
             if self._evaluator._retries is None or _is_ours(cause):
@@ -192,7 +191,7 @@ class _Round:
                     )
                 self._raised[task.first] = cause
                 return
-            self._failed(task, f"{type(cause).__name__}: {cause}")
+            self._failed(task, f"{type(cause).__name__}: {cause}", getattr(cause, "cones_candidate", None))
 
     def _raise_first(self) -> None:
         """Raise the exception of the first candidate that raised, once all candidates before it are done."""
@@ -203,56 +202,69 @@ class _Round:
         if not self._waiting and all(task.first > first for task, _ in self._under_way.values()):
             raise self._raised[first]
 
-    def _failed(self, task: _Task, reason: str) -> None:
-        """Count a failure of a task. Of several candidates, each is tried alone first."""
+    def _lost(self, task: _Task, blame: Blame) -> None:
+        if blame is Blame.KILLER or task.losses >= LOSSES:
+            late = self._timeout and 0.0 < self._engine.grace < math.inf
+            reason = f", or gave no answer in {self._timeout:g} seconds" if late else ""
+            self._failed(replace(task, alone=task.alone or task.last - task.first > 1), f"its worker was lost{reason}")
+        elif blame is Blame.NONE:
+            self._again([replace(task, losses=task.losses + 1)])
+        else:
+            singles = _singles(replace(task, losses=task.losses + 1, suspect=True))
+            self._waiting.extend(singles)  # once the others are done
+
+    def _failed(self, task: _Task, reason: str, candidate: int | None = None) -> None:
+        """Count a failure of a task. Of several candidates, each is tried alone first.
+
+        Args:
+            candidate: the one of them that failed, if that is known: it counts as tried.
+        """
         allowed = RETRIES if self._evaluator._retries is None else self._evaluator._retries
         if task.last - task.first > 1:
-            self._again([replace(task, first=k, last=k + 1) for k in range(task.first, task.last)])
+            singles = _singles(task)
+            if candidate is not None:
+                self._again([single for single in singles if single.first != candidate])
+                self._failed(singles[candidate - task.first], reason)
+            else:
+                self._again(singles)
         elif task.attempt < allowed:
             self._again([replace(task, attempt=task.attempt + 1)])
         else:
-            self._evaluator.failures[task.first] = f"{reason}, {task.attempt + 1} times"
+            tries = f"{task.attempt + 1} times" if task.attempt else "once"
+            self._evaluator.failures[task.first] = f"{reason}, {tries}{' alone' if task.alone else ''}"
 
     def _again(self, tasks: list[_Task]) -> None:
         self._waiting.extendleft(reversed(tasks))
 
-    def _suspect_all(self, *more: _Task) -> None:
-        """Try each task in progress alone: any of them may have killed the worker."""
-        tasks = [*more, *(task for task, _ in self._under_way.values())]
-        for future in self._under_way:
-            future.cancel()  # where it waits for a worker, it may kill another one
-        self._under_way.clear()
-        singles = [
-            replace(task, first=k, last=k + 1, suspect=True) for task in tasks for k in range(task.first, task.last)
-        ]
-        self._again(sorted(singles, key=lambda task: task.first))
-
     def _recover(self, error: BaseException) -> None:
-        if isinstance(error, BrokenExecutor):
+        shares_again = self._engine.recover()
+        if shares_again or isinstance(error, BrokenExecutor):
+            # What the others need may be gone, too, and not all of them would ever say so.
+            for future in self._under_way:
+                future.cancel()
             self._again([task for task, _ in self._under_way.values()])
             self._under_way.clear()
-        self._engine.recover()
-        self._evaluator.reinstall()
-        self._unshare()
-        self._share()
+        if shares_again:
+            self._evaluator.reinstall()
+            self._unshare()
+            self._share()
 
     def _end_hanging(self) -> None:
         now = time.monotonic()
         hanging = [future for future, (_, deadline) in self._under_way.items() if deadline <= now and not future.done()]
         for future in hanging:
-            if future not in self._under_way:
-                continue  # given back with another
             task, _ = self._under_way.pop(future)
             if self._engine.withdraw(future):
                 self._again([task])
                 continue
-            if self._engine.give_up(future):
-                # Engines that replace workers may have ended the others' work, too.
-                for other in [other for other in self._under_way if not other.done() and not self._engine.blames]:
-                    self._again([self._under_way.pop(other)[0]])
-            else:
+            if not self._engine.give_up(future):
                 self._evaluator.gave_up(future)
             self._failed(task, f"no answer in {self._timeout:g} seconds")
+
+
+def _singles(task: _Task) -> list[_Task]:
+    """Its candidates, each as a task of its own."""
+    return [replace(task, first=k, last=k + 1) for k in range(task.first, task.last)]
 
 
 def _error_of(future: Future[Vector]) -> BaseException:

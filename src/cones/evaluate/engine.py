@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from enum import Enum
 from typing import Any
 
 from cones.errors import StateError
 from cones.evaluate.evaluator import Objective
+from cones.evaluate.worker import portable
 from cones.kernels.threads import thread_count
 
-__all__ = ["Engine", "ExecutorEngine", "ThreadEngine"]
+__all__ = ["Blame", "CallTimeoutError", "Engine", "ExecutorEngine", "ThreadEngine", "WorkerLostError"]
+
+
+class WorkerLostError(Exception):
+    """The worker that ran a call has died."""
+
+
+class CallTimeoutError(Exception):
+    """A call gave no answer in its time, and its worker was ended."""
+
+
+class Blame(Enum):
+    """What a call has to do with the loss of its worker."""
+
+    NONE = "it never began, or lost what it needed: it is sent again, and that is not counted"
+    SUSPECT = "it or another killed it: it is tried alone, and that is not counted"
+    KILLER = "it ran there alone: that counts as a failure"
 
 
 class Engine(ABC):
@@ -21,17 +40,14 @@ class Engine(ABC):
         workers: tasks that run at a time.
         slow: seconds per candidate from which on each is a task of its own.
         ahead: tasks that wait at each worker besides the one it runs.
-        blames: True if the task that reports a lost worker is the one that killed it; False if it may be any task in
-            progress.
-        grace: seconds beyond the timeout after which a call is given up, for engines whose workers end a hanging call
-            themselves, and take long to start.
+        grace: seconds beyond the timeout after which a call is given up, for engines that end a hanging call
+            themselves.
     """
 
     workers: int = 1
     # Sending costs little then, nobody waits for the last candidate of a block, and an interrupt loses less.
     slow: float = 0.05
     ahead: int = 1
-    blames: bool = True
     grace: float = 0.0
 
     def install(self, objective: Objective) -> Any:
@@ -51,18 +67,26 @@ class Engine(ABC):
 
     def is_lost(self, error: BaseException) -> bool:
         """True if the worker failed, and not the call."""
-        return isinstance(error, (BrokenExecutor, CancelledError))
+        return isinstance(error, (WorkerLostError, BrokenExecutor, CancelledError))
 
-    def is_to_blame(self, error: BaseException) -> bool:
-        """True if the task that reports this lost worker has killed it."""
-        return self.blames
+    def blame(self, future: Future[Any], error: BaseException, alone: bool) -> Blame:
+        """What a call that lost its worker has to do with it. `alone` says that no other call was in progress."""
+        return Blame.KILLER
 
     def cause(self, error: BaseException) -> BaseException:
         """The exception that the call raised, without the engine's wrapping."""
         return error
 
-    def recover(self) -> None:  # noqa: B027 - most recover by themselves
-        """Make the engine usable again after a worker was lost; raise if that is impossible."""
+    def recover(self) -> bool:
+        """Make the engine usable again after a worker was lost; raise if that is impossible.
+
+        True if shared values must be sent again: the worker may have held the only copy.
+        """
+        return False
+
+    def wait(self, futures: Collection[Future[Any]], timeout: float, return_when: str) -> None:
+        """Wait for futures, as `concurrent.futures.wait` does; it may return earlier."""
+        wait(futures, timeout, return_when)
 
     def withdraw(self, future: Future[Any]) -> bool:
         """Take back a call that no worker has started. False if it has started, or the engine cannot tell."""
@@ -91,24 +115,39 @@ class ExecutorEngine(Engine):
 
     def submit(self, call: Callable[..., Any], *arguments: Any, timeout: float | None = None) -> Future[Any]:
         try:
-            return self._executor.submit(call, *arguments)
+            return self._executor.submit(_carried, call, *arguments)
         except RuntimeError as error:
             if isinstance(error, BrokenExecutor):
                 raise
             message = f"workers: the executor takes no work ({error}); pass one that is not shut down"
             raise StateError(message) from None
 
+    def wait(self, futures: Collection[Future[Any]], timeout: float, return_when: str) -> None:
+        """Wait for futures, as `concurrent.futures.wait` does; it may return earlier."""
+        wait(futures, timeout, return_when)
+
     def withdraw(self, future: Future[Any]) -> bool:
         return future.cancel()  # its workers do the work of others
 
-    def recover(self) -> None:
+    def recover(self) -> bool:
         try:
             self.submit(int).result()
+            return False
         except BrokenExecutor as error:
             raise StateError(
                 "workers: a worker of the executor died (killed, out of memory, or a crash in fun), and the executor "
                 "is broken; with workers=K instead of an executor the pool is made anew"
             ) from error
+
+
+def _carried(call: Callable[..., Any], *arguments: Any) -> Any:
+    """Make the call; an exception that cannot be pickled would break a pool of processes."""
+    try:
+        return call(*arguments)
+    except (Exception, SystemExit) as error:
+        if multiprocessing.parent_process() is None:
+            raise
+        raise portable(error) from None
 
 
 class ThreadEngine(ExecutorEngine):

@@ -70,7 +70,7 @@ class Objective:
     def _all_at_once(self, rows: Matrix, first: int, out: Vector) -> None:
         try:
             out[:] = self._checked(self.fun(rows, *self.args), len(rows))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             error.add_note(f"cones: raised by fun for candidates {first} to {first + len(rows) - 1}")
             raise
 
@@ -79,14 +79,21 @@ class Objective:
             try:
                 # `fun` may change its argument.
                 out[index] = self._checked(self.fun(row if own else row.copy(), *self.args), 1)[0]
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 error.add_note(f"cones: raised by fun for candidate {first + index}")
+                error.cones_candidate = first + index  # type: ignore[union-attr]
                 raise
 
     def _checked(self, value: Any, count: int) -> Vector:
         if isinstance(value, np.ma.MaskedArray):
             value = np.ma.filled(value.astype(np.float64), np.nan)
-        array, width = np.asarray(value), self.width
+        try:
+            array, width = np.asarray(value), self.width
+        except Exception as error:  # of a tensor that needs a gradient, is of a type that NumPy lacks, or on a device
+            what = "losses.detach().double().cpu()" if self.vectorized else "loss.item()"
+            raise InputError(
+                f"fun: expected it to return what NumPy can read, got {type(value).__name__} ({error}); return {what}"
+            ) from None
         if array.dtype.kind not in "fiub" or array.size != count * width:
             single = "a number" if width == 1 else f"{width} numbers"
             many = f"{count} numbers, one per row" if width == 1 else f"{count} rows of {width} numbers"

@@ -1,46 +1,145 @@
-"""Pools of worker processes that ignore Ctrl-C and end with their parent."""
+"""Worker processes as their parent sees them: how they start, how their death is seen, how they are ended."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
+import select
 import signal
+import socket
+import sys
 import threading
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing.context import BaseContext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
-__all__ = ["end_workers", "worker_pool"]
+from cones.evaluate.channel import Channel
+from cones.evaluate.worker import STOP, dumps, serve
+
+__all__ = ["WorkerProcess", "started"]
 
 
-def worker_pool(
-    count: int, setup: Callable[..., None], *arguments: Any, context: BaseContext | None = None
-) -> ProcessPoolExecutor:
-    """A pool of processes, each of which calls `setup(*arguments)` once. None starts before the first task."""
-    return ProcessPoolExecutor(count, context, _begin, (setup, *arguments))
+class WorkerProcess:
+    """A process that serves calls.
+
+    Args:
+        method: "fork", "spawn" or "forkserver".
+        setup: called once in the process, with `value`; pickled if it is bytes.
+        runs_script: True if a process that is not forked imports the user's script first, as `multiprocessing` does.
+    """
+
+    def __init__(self, method: str, setup: Callable[..., None], value: Any, runs_script: bool = True) -> None:
+        mine, its = socket.socketpair()
+        others = (mine,) if method == "fork" else ()
+        context: Any = multiprocessing.get_context(method)
+        self._process: BaseProcess = context.Process(target=serve, args=(its, others, setup, value))
+        try:
+            if runs_script:
+                self._process.start()
+            else:
+                with _script_left_out():
+                    self._process.start()
+        except BaseException:
+            mine.close()
+            raise
+        finally:
+            its.close()
+        self.channel = Channel(mine)
+        self.since = time.monotonic()
+        pid = self._process.pid
+        assert pid is not None
+        self.pid: int = pid
+        # A pipe, as multiprocessing's sentinel is, would stay open in the children of a dead process.
+        self._end: int | None = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+
+    def fileno(self) -> int | None:
+        """What becomes readable when the process ends; None if the system has no such thing."""
+        return self._end
+
+    def has_ended(self) -> bool:
+        if self._end is None:
+            return self._process.exitcode is not None
+        poll = select.poll()
+        poll.register(self._end, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def ask_to_stop(self) -> None:
+        """Tell the process to end after the call it runs."""
+        self.channel.put(STOP)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the process has ended, but not longer than `seconds`."""
+        deadline = time.monotonic() + seconds
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    def kill(self) -> None:
+        """End the process, and the programs that it has started."""
+        if hasattr(os, "killpg"):
+            # Before the process is waited for: until then nobody else has its number.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._process.kill()  # a new one may not have its group yet, and has the parent's answer to SIGTERM
+        self._process.join()
+        with suppress(ValueError):  # somebody else has waited for it
+            self._process.close()
+        self.channel.close()
+        if self._end is not None:
+            os.close(self._end)
+
+    def is_waiting(self) -> bool:
+        """True if the process has no programs of its own and has used next to no processor time."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        except OSError:
+            return False
+        return not children.strip() and (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") < 1.0
 
 
-def _begin(setup: Callable[..., None], *arguments: Any) -> None:
-    # Ctrl-C belongs to the parent, which ends the workers; a forked one has the parent's answer to SIGTERM.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    setup(*arguments)
+def started(method: str | None, setup: Callable[..., None], value: Any) -> WorkerProcess:
+    """A new worker process.
+
+    Args:
+        method: None forks where that is safe. Where a library has threads that do not survive it, as PyTorch has after
+            its first operation, the process is a fresh one; `value` is then sent by value, and if that is impossible
+            the process is forked all the same.
+    """
+    if method is not None and method != "fork":
+        return WorkerProcess(method, setup, pickle.dumps(value))
+    worker = WorkerProcess("fork", setup, value)
+    if method is None and _has_foreign_threads():
+        with suppress(Exception):
+            fresh = dumps(value)
+            worker.kill()
+            return WorkerProcess("spawn", setup, fresh, runs_script=False)
+    return worker
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent was killed; it would wait for tasks for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _has_foreign_threads() -> bool:
+    """True if this process has threads that Python did not start and that the last fork did not end.
+
+    Libraries that survive a fork, such as OpenBLAS, end their threads before it.
+    """
+    try:
+        threads = {int(name) for name in os.listdir("/proc/self/task")}
+    except OSError:  # not Linux
+        return False
+    return bool(threads - {thread.native_id for thread in threading.enumerate()})
 
 
-def end_workers(pool: ProcessPoolExecutor) -> None:
-    """End the workers without waiting for their tasks, which may take hours."""
-    # No future is cancelled: the executor itself fails them when it finds its workers gone.
-    processes = list((getattr(pool, "_processes", None) or {}).values())
-    pool.shutdown(wait=False)
-    for process in processes:
-        process.kill()  # one that has just been forked may still have the parent's answer to SIGTERM
+@contextmanager
+def _script_left_out() -> Iterator[None]:
+    """Hide the user's script from `multiprocessing`, so that a fresh process does not run it: it may be unguarded."""
+    script = vars(sys.modules["__main__"])
+    names: tuple[str, ...] = ("__file__", "__spec__")
+    kept = {name: script.pop(name) for name in names if name in script}
+    script["__spec__"] = None
+    try:
+        yield
+    finally:
+        script.update(kept)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
 from typing import Any
 
 from cones.errors import StateError
@@ -34,21 +32,4 @@ def run_task(objective: Objective | None, candidates: Any, first: int, last: int
         raise StateError("workers: a worker process has no objective")
     if isinstance(candidates, SharedValue):
         candidates = candidates.opened()
-    try:
-        return objective.losses(candidates, first, last)
-    except Exception as error:
-        raise _portable(error) from None
-
-
-def _portable(error: Exception) -> Exception:
-    """The exception, or one with the same message if it would not survive the way to the parent process."""
-    if multiprocessing.parent_process() is None:
-        return error
-    try:
-        pickle.loads(pickle.dumps(error))
-        return error
-    except Exception:
-        other = StateError(f"fun raised {type(error).__name__}: {error}")
-        for note in getattr(error, "__notes__", []):
-            other.add_note(note)
-        return other
+    return objective.losses(candidates, first, last)

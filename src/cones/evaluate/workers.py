@@ -25,6 +25,8 @@ __all__ = ["Workers", "evaluator_from"]
 
 # The last stands for a Dask client.
 Workers = int | str | Executor | Engine | Evaluator | type[Evaluator] | Callable[..., Any] | Any
+# Map-like methods that give losses in the order in which they come; the second is that of pathos.
+REORDER = ("imap_unordered", "uimap")
 
 
 def evaluator_from(
@@ -61,6 +63,9 @@ def evaluator_from(
     if isinstance(workers, Evaluator):
         return workers
     call: Any = _evaluator_class(workers) if isinstance(workers, str) else workers
+    name = getattr(getattr(call, "func", call), "__name__", "")
+    if name in REORDER:
+        raise InputError(f"workers: expected a map that keeps the order of candidates, got {name}; use pool.map")
     if isinstance(call, type) and issubclass(call, Evaluator):
         return call(objective)
     return MapEvaluator(objective, call)
