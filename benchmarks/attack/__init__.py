@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 __all__ = ["Row"]
 
-Row = tuple[str, int, int]
+
+class Row(NamedTuple):
+    """What was done how often, and how often it did not end as it should."""
+
+    name: str
+    tries: int
+    failures: int

@@ -130,7 +130,7 @@ def _bytes_changed(
             path.write_bytes(damaged)
             failures += not _holds(lambda: numbers(load(path)) == expected)  # noqa: B023
         path.write_bytes(whole)
-    return f"byte changed: {name}", count // len(paths) * len(paths), failures
+    return Row(f"byte changed: {name}", count // len(paths) * len(paths), failures)
 
 
 def _holds(call: Callable[[], bool]) -> bool:
@@ -159,7 +159,7 @@ def _fields_edited(
             part[last] = copy.deepcopy(ODD[rng.integers(len(ODD))])
             _seal(path, edited, arrays)
             failures += not _holds(lambda: used(load(path)))  # noqa: B023
-    return f"field edited: {name}", count // len(paths) * len(paths), failures
+    return Row(f"field edited: {name}", count // len(paths) * len(paths), failures)
 
 
 def _content(path: Path) -> tuple[Any, Arrays]:

@@ -46,7 +46,7 @@ def _killed(kind: str, count: int, rng: np.random.Generator) -> Row:
                 failures += numbers(kind, killed) != expected or bool(list(killed.rglob("*.part")))
             except (OSError, ValueError, subprocess.SubprocessError):
                 failures += 1
-    return f"SIGKILL: {kind}", kills, failures
+    return Row(f"SIGKILL: {kind}", kills, failures)
 
 
 def _started(kind: str, folder: Path) -> subprocess.Popen[bytes]:

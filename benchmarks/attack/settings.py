@@ -31,7 +31,7 @@ def campaign(count: int, rng: np.random.Generator) -> list[Row]:
         except Exception:
             ran += 1
             failed += 1
-    return [(f"random settings of minimize ({refused} refused by name)", count, failed)]
+    return [Row(f"random settings of minimize ({refused} refused by name)", count, failed)]
 
 
 def settings_of(rng: np.random.Generator) -> tuple[dict[str, Any], Any]:

@@ -33,7 +33,7 @@ def campaign(count: int, rng: np.random.Generator) -> list[Row]:
     with np.errstate(all="ignore"):
         in_frame = sum(not _frame_step_holds(rng) for _ in range(count - few))
         full = sum(not _full_step_holds(rng) for _ in range(few))
-    return [("convex step in the frame", count - few, in_frame), ("convex step, full covariance", few, full)]
+    return [Row("convex step in the frame", count - few, in_frame), Row("convex step, full covariance", few, full)]
 
 
 def _numbers(rng: np.random.Generator, size: int) -> Any:

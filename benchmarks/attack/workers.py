@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import cones
+from benchmarks.attack import Row
 from cones.evaluate import PoolEngine
 
 # Each with its share of the kills, and the seconds between two that it takes to replace a worker.
@@ -27,12 +28,6 @@ MOST_FAILURES = 5  # of a kind, after which it is left
 RUN_SECONDS = 300.0  # a run that takes longer hangs
 START = np.zeros(5)
 SETTINGS: dict[str, Any] = {"sigma0": 0.5, "popsize": 12, "xtol": None, "ftol": None, "stagnation": None}
-
-
-class Row(NamedTuple):
-    name: str
-    tries: int
-    failures: int
 
 
 def campaign(kills: int, rng: np.random.Generator, kinds: Sequence[str] = tuple(KINDS)) -> list[Row]:
