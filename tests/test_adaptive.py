@@ -91,7 +91,7 @@ def test_history_shows_radii_and_paths() -> None:
     for name in ("mean_radius", "scale_radius", "shape_radius", "path_length"):
         assert np.isfinite(history[name]).all()
         assert (history[name] >= 0.0).all()
-    assert history["mean_radius"][0] == pytest.approx(1.5 * np.sqrt(2.0 * 50 / 24))
+    assert history["mean_radius"][0] == pytest.approx(0.5 * np.sqrt(2.0 * 50 / 24))
     balls = sum(history[name] ** 2 for name in ("mean_radius", "scale_radius", "shape_radius"))
     np.testing.assert_allclose(history["kl"], balls, rtol=0.2)
     paper = run(problem_from("sphere", 50).losses, 50, maxiter=3, radius=2.0)

@@ -113,7 +113,7 @@ def test_a_worker_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatc
         pytest.raises(cones.StateError, match=r"a worker process was not ready after 0\.3 seconds"),
     ):
         evaluator.losses(np.zeros((2, 1)))
-    monkeypatch.setattr(pool, "install", lambda objective: os._exit(1))
+    monkeypatch.setattr(pool, "install", lambda objective: os.kill(os.getpid(), signal.SIGKILL))
     with (
         evaluator_from(Objective(float), 2) as evaluator,
         pytest.raises(cones.StateError, match="10 worker processes died at their start"),
@@ -154,7 +154,9 @@ def test_hanging_candidates_are_ended_at_once_and_alone(tmp_path: Path) -> None:
         (tmp_path / "0").unlink()
         begin = time.monotonic()
         losses = evaluator.losses(np.arange(16.0)[:, None])
-        assert time.monotonic() - begin < 1.5 * 2
+        # 1.5 s for each of two tries, and what a busy machine takes to start six processes in between. One time-out
+        # after another would be twelve seconds and more.
+        assert time.monotonic() - begin < 8.0
         expected = [np.nan if k in hanging else k for k in range(16)]
         np.testing.assert_array_equal(losses, expected)
         assert evaluator.failures == dict.fromkeys(hanging, "no answer in 1 seconds, 2 times")

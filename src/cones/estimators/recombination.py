@@ -46,7 +46,8 @@ def recombination(sample: Sample) -> Estimate:
     """The estimate for a Gaussian belief from a population's noise and utilities."""
     belief, utilities, size = gaussian(sample.belief), sample.utilities, sample.utilities.size
     away = WORSE * belief.dim / (belief.dim + HALF_AT)
-    weights = np.where(utilities < 0.0, utilities, away * utilities)
+    centred = utilities - utilities.mean()  # 0 but for raw losses
+    weights = np.where(centred < 0.0, centred, away * centred)
     odd, _ = sample.plan.fold(weights / size)
     _, even = sample.plan.fold(utilities / size)
     mean, moment = belief.moments(sample.noise, odd, even)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
-from typing import Any
+from typing import Any, NoReturn
 
 from cones.errors import InputError, StateError
 from cones.evaluate.engine import CallTimeoutError, Engine, WorkerLostError
@@ -149,14 +149,16 @@ class PoolEngine(Engine):
         elif message == BEGUN:
             worker.begun = True
         elif not worker.is_ready:
-            reason = pickle.loads(message)[1]
-            self.abort()
-            raise StateError(
-                f"workers: a worker process could not start ({reason}); define fun at the top of a "
-                'module that can be imported, and keep the code of a script under `if __name__ == "__main__":`'
-            )
+            self._refuse(pickle.loads(message)[1])
         else:
             self._answered(worker, message)
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self.abort()
+        raise StateError(
+            f"workers: a worker process could not start ({reason}); define fun at the top of a "
+            'module that can be imported, and keep the code of a script under `if __name__ == "__main__":`'
+        )
 
     def _answered(self, worker: _Worker, message: bytes) -> None:
         call, worker.call, worker.since, worker.has_answered = worker.call, None, math.inf, True
@@ -175,7 +177,10 @@ class PoolEngine(Engine):
         _settle(call, error=value)
 
     def _lost(self, worker: _Worker) -> None:
+        code = worker.process.exit_code()
         self._end(worker)
+        if not worker.is_ready and code > 0:  # it was not killed, and the next one would end in the same way
+            self._refuse(f"exit code {code}; standard error says why")
         if not worker.is_ready:
             self._failed_starts += 1
             if self._failed_starts >= STARTS:

@@ -67,6 +67,10 @@ class WorkerProcess:
         poll.register(self._end, select.POLLIN)
         return bool(poll.poll(0))
 
+    def exit_code(self) -> int:
+        """The exit code of a process that has ended; negative if it was killed, 0 if it is unknown."""
+        return self._process.exitcode or 0
+
     def ask_to_stop(self) -> None:
         """Tell the process to end after the call it runs."""
         self.channel.put(STOP)
@@ -113,10 +117,10 @@ def started(method: str | None, setup: Callable[..., None], value: Any) -> Worke
         return WorkerProcess(method, setup, pickle.dumps(value))
     worker = WorkerProcess("fork", setup, value)
     if method is None and _has_foreign_threads():
-        with suppress(Exception):
-            fresh = dumps(value)
+        with suppress(Exception):  # what cannot be sent
+            fresh = WorkerProcess("spawn", setup, dumps(value), runs_script=False)
             worker.kill()
-            return WorkerProcess("spawn", setup, fresh, runs_script=False)
+            return fresh
     return worker
 
 
