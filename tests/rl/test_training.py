@@ -158,6 +158,7 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
 
 def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -> None:
     assert run_of("adaptive").settings == {"popsize": 40, "radius": "adaptive"}
+    assert run_of("adaptive").strategy(10).algorithm.step.mean.start_radius == 1.5
     assert run_of(task="CartPole-v1").settings == {"popsize": 40, "radius": "adaptive"}
     adam = experiment_from(
         {"name": "t", "tasks": [{"task": "Swimmer-v4"}], "methods": [{"method": "nes", "optimizer": "adam"}]}

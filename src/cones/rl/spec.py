@@ -13,15 +13,20 @@ import numpy as np
 from cones.checks import check_bool, check_integer, check_number, check_positive
 from cones.errors import InputError
 from cones.fields import check_fields
+from cones.radius import PathLength
 from cones.records.method import RATES, MethodSpec, file_name, method_from
 from cones.rl.environments import spaces_of
 from cones.rl.tasks import PAPER
+from cones.steps import Balls
 from cones.strategy import Strategy
 
 __all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 
 # For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
 OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
+# A training run has a few hundred iterations, and its episodes are noisy. With the smaller first radius of
+# `radius="adaptive"` elsewhere, the mean of HalfCheetah's policies hardly moves for 10^6 timesteps.
+FEW_ITERATIONS = Balls(mean=PathLength(1.5, largest=1e6))
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,10 @@ class TrainingRun:
 
     def strategy(self, dim: int) -> Strategy:
         """The strategy at its start, for a policy of `dim` parameters."""
-        return self.method.strategy(np.zeros(dim), self.task.sigma, self.seed, self.settings, maxiter=math.inf)
+        settings = self.settings
+        if settings.get("radius") == "adaptive":
+            settings["radius"] = FEW_ITERATIONS
+        return self.method.strategy(np.zeros(dim), self.task.sigma, self.seed, settings, maxiter=math.inf)
 
     def experiment(self) -> dict[str, Any]:
         """The specification of an experiment that has this run only."""
