@@ -65,7 +65,7 @@ def test_a_linear_loss_is_followed_along_its_gradient(name: str, settings, kind:
     slope = np.random.default_rng(1).standard_normal(5)
     expected = np.column_stack([belief.from_frame(e) for e in np.eye(5)]).T @ slope
     for estimate, _, _ in estimates(
-        make("estimator", name, settings), belief, Plan(2000, mirrored), linear(slope), SETTLED
+        make("estimator", name, settings), belief, Plan(800, mirrored), linear(slope), SETTLED
     ):
         a = estimate.gradient.mean
         assert a @ expected > 0.97 * np.linalg.norm(a) * np.linalg.norm(expected)
