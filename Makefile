@@ -14,7 +14,7 @@ test: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2  # two processes share the cores; threads of BLAS would double their time
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
