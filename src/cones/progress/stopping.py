@@ -63,7 +63,9 @@ CALLBACK = StopReason("callback", "The callback raised StopIteration.", 6)
 DIVERGED = StopReason(
     "diverged", "The belief left the range of floats; try another sigma0 or smaller learning rates.", 8
 )
-COLLAPSED = StopReason("collapsed", "The belief is too narrow for floats, in all directions or along one axis.", 9, True)
+COLLAPSED = StopReason(
+    "collapsed", "The belief is too narrow for floats, in all directions or along one axis.", 9, True
+)
 # A run stops when its solver has failed this many times in a row.
 NO_STEP_IN_A_ROW = 10
 NO_STEP = StopReason("no_step", f"The solver found no step in the last {NO_STEP_IN_A_ROW} iterations.", 10)
