@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | up to 40 | full | an evolution path and a quadratic model |
 | up to 60 | full | an evolution path |
-| up to 500 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
+| up to 10 000 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
 | more | diagonal | three balls with adaptive radii |
 """
 
@@ -19,15 +19,18 @@ from cones.beliefs import Belief, FullGaussian
 from cones.component import component_from
 from cones.estimators import Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
+from cones.steps import Balls, LowRank
 
-__all__ = ["default_popsize", "is_full", "is_low_rank", "path_popsize", "with_balls", "with_path"]
+__all__ = ["default_popsize", "is_full", "is_low_rank", "low_rank_rule", "path_popsize", "with_balls", "with_path"]
 
 # Up to here a quadratic model of the loss is fitted in milliseconds.
 MODEL_UP_TO = 40
 # Up to here a full covariance is learnt in time. Beyond, low rank solves more on bbob-largescale (80-D).
 FULL_UP_TO = 60
-# Beyond, low rank has not been shown to lose nothing on separable functions.
-LOW_RANK_UP_TO = 500
+# Beyond, axes cost more memory than a population in chunks.
+LOW_RANK_UP_TO = 10_000
+# From here on the first radius of the mean is that of the three balls; below, a smaller one does better on valleys.
+LARGE = 500
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
 # separable functions costs them more evaluations than it saves.
 FULL_BALLS_UP_TO = 10
@@ -49,6 +52,11 @@ def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool
     if isinstance(x0, Belief) or "belief" in given or not _has_estimator(given, (ScoreFunction,)):
         return False
     return FULL_UP_TO < dim <= LOW_RANK_UP_TO
+
+
+def low_rank_rule(dim: int) -> LowRank:
+    """The step rule of a covariance that opens to low rank."""
+    return LowRank() if dim <= LARGE else LowRank(balls=Balls())
 
 
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:

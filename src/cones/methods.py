@@ -16,7 +16,7 @@ from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
 from cones.checks import check_bool, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
-from cones.defaults import is_full, is_low_rank, with_balls, with_path
+from cones.defaults import is_full, is_low_rank, low_rank_rule, with_balls, with_path
 from cones.errors import InputError
 from cones.estimators import Estimator, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
@@ -158,9 +158,9 @@ def CoNES(
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
             two finite bounds, and 1 elsewhere.
         radius: "auto": nothing to tune. Up to 60 dimensions, a full covariance with an evolution path
-            (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 500, a diagonal
-            that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond, a
-            diagonal one with "adaptive" radii. "adaptive": separate balls for mean, scale and shape with adaptive
+            (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 10 000, a
+            diagonal that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond,
+            a diagonal one with "adaptive" radii. "adaptive": separate balls for mean, scale and shape with adaptive
             radii, without a learning rate. A number: the paper's method, one ball KL <= radius^2 and then Adam.
             "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
             adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is given.
@@ -217,7 +217,7 @@ def CoNES(
             )
         rule = radius if isinstance(radius, Balls) else Balls()
         if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
-            rule = LowRank() if isinstance(radius, str) else LowRank(balls=rule)
+            rule = low_rank_rule(size) if isinstance(radius, str) else LowRank(balls=rule)
         return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
