@@ -19,7 +19,7 @@ from cones.beliefs import Belief, FullGaussian
 from cones.component import component_from
 from cones.estimators import Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
-from cones.steps import Balls, LowRank
+from cones.steps import LowRank
 
 __all__ = ["default_popsize", "is_full", "is_low_rank", "low_rank_rule", "path_popsize", "with_balls", "with_path"]
 
@@ -29,7 +29,7 @@ MODEL_UP_TO = 40
 FULL_UP_TO = 60
 # Beyond, axes cost more memory than a population in chunks.
 LOW_RANK_UP_TO = 10_000
-# From here on the first radius of the mean is that of the three balls; below, a smaller one does better on valleys.
+# Beyond, the evidence for axes, whose noise falls with 1 / sqrt(n), counts from 10 n evaluations on instead of 30 n.
 LARGE = 500
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
 # separable functions costs them more evaluations than it saves.
@@ -56,7 +56,7 @@ def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool
 
 def low_rank_rule(dim: int) -> LowRank:
     """The step rule of a covariance that opens to low rank."""
-    return LowRank() if dim <= LARGE else LowRank(balls=Balls())
+    return LowRank() if dim <= LARGE else LowRank(patience=10.0)
 
 
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:

@@ -45,7 +45,10 @@ class Settings(Limits, total=False):
         'Covariance: "diagonal", "full", "low_rank", or "module:Class". CoNES chooses by dimension; see its '
         "`radius`. ES, NES and the paper's method: diagonal by default.",
     ]
-    rank: Annotated[int | None, "Largest rank of a low-rank covariance. By default twice 2 + 2 log(n)."]
+    rank: Annotated[
+        int | None,
+        "Largest rank of a low-rank covariance. By default 4 + 4 log(n), or 1.5 sqrt(n) up to 100 if that is more.",
+    ]
     popsize: Annotated[
         int | None,
         "Candidates per iteration. By default 100; CoNES: 4 + 3 log(n) with a full covariance, else 4 + 3 sqrt(n), at "

@@ -45,7 +45,11 @@ def test_the_step_is_the_kl_step_with_a_path_in_dense_algebra() -> None:
     u = normal_scores(losses)
     a, B = u @ z / N, ((z.T * u) @ z - u.sum() * np.eye(n)) / (2 * N)
     mu = 0.27 * N
-    c, f, unit = (mu + 2) / (n + mu + 5), n * (rank + 2) + mu, 1.0 / 0.3989  # normal scores have unit variance
+    c, f, unit = (
+        (mu + 2) / (n + mu + 5),
+        n * (4 + 4 * np.log(n) + 2) + mu,
+        1.0 / 0.3989,
+    )  # normal scores have unit variance
     p = (1 - c) * path - np.sqrt(c * (2 - c)) * np.sqrt(N) * a
     poles = np.eye(n) - 2 / f * (np.outer(p, p) - np.eye(n)) + 2 * unit * (2 * (mu - 1.75 + 1 / mu) / f) * B
     chi = np.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n))

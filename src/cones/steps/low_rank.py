@@ -23,7 +23,8 @@ belief, with the estimate (a, B) scaled so that the weights of the better half s
     mu = 0.27 N,   c_s = (mu + 2) / (n + mu + 5),   d_s = 1 + c_s,   f = n (k + 2) + mu,   c_1 = 2 / f,
     c_mu = 2 (mu - 7/4 + 1/mu) / f
 
-f is the number of degrees of freedom of k axes: few axes allow large rates. (Akimoto & Hansen, Projection-Based
+f is the number of degrees of freedom of k axes: few axes allow large rates. Beyond 4 + 4 log n axes, more of them do
+not lower the rates: k is at most that in f. (Akimoto & Hansen, Projection-Based
 Restricted Covariance Matrix Adaptation for High Dimension, 2016, learn D and V together; Loshchilov, LM-CMA, 2017, V
 alone.)
 """
@@ -188,7 +189,7 @@ class LowRank(StepRule):
             length = math.sqrt(inner(path, path)) / chi
             growth = min(forgetting / (1.0 + forgetting) * (length - 1.0), LARGEST_GROWTH)
         unit = 1.0 / (HALF * noise * math.sqrt(samples)) if noise > 0.0 else 0.0
-        freedom = n * (belief.rank + 2.0) + mu
+        freedom = n * (min(belief.rank, 4.0 + 4.0 * math.log(n)) + 2.0) + mu
         of_path = min(self.rate * 2.0 / freedom, 0.5)
         of_all = min(self.rate * 2.0 * max(mu - 1.75 + 1.0 / mu, 0.25) / freedom, 0.5)
 
