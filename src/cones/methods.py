@@ -17,6 +17,7 @@ from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
 from cones.checks import check_bool, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
 from cones.defaults import is_full, is_low_rank, low_rank_rule, with_balls, with_path
+from cones.divergences import KL, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimator, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
@@ -127,7 +128,7 @@ def sentence_of(setting: str) -> str:
 def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Evolution strategies: the optimizer follows the plain gradient estimate.
 
-    Arguments as for `CoNES`, without `radius`, `solver` and `step`.
+    Arguments as for `CoNES`, without `radius`, `solver`, `divergence` and `step`.
     """
     return _compose("ES", x0, sigma0, Plain(), **_given(settings))
 
@@ -136,7 +137,7 @@ def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpa
 def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Natural evolution strategies: the optimizer follows the natural gradient.
 
-    Arguments as for `CoNES`, without `radius`, `solver` and `step`.
+    Arguments as for `CoNES`, without `radius`, `solver`, `divergence` and `step`.
     """
     return _compose("NES", x0, sigma0, Natural(), **_given(settings))
 
@@ -148,6 +149,7 @@ def CoNES(
     *,
     radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
     solver: Text | Solver | None = None,
+    divergence: Text | Divergence | None = None,
     step: Text | StepRule | None = None,
     **settings: Unpack[Settings],
 ) -> Strategy:
@@ -166,7 +168,9 @@ def CoNES(
             adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is given.
         solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
             "mosek".
-        step: a custom step rule instead of `radius` and `solver`: an object, "name,setting=value" or "module:Class".
+        divergence: what the ball of a number or "paper" is of: "kl" (default), "reverse_kl", "chi2", "hellinger",
+            "renyi:ALPHA", or a `cones.divergences.Divergence`. The ball is D <= radius^2.
+        step: a custom step rule instead of `radius`, `solver` and `divergence`: an object, "name,setting=value" or "module:Class".
             The step is taken unchanged unless an `optimizer` is given.
         **settings: see `cones.methods.Settings`: belief, popsize, antithetic, estimator, shaping, optimizer, restarts,
             bounds, rng, and the stop criteria.
@@ -188,8 +192,8 @@ def CoNES(
         given["optimizer"] = component_from("optimizer", given["optimizer"])
     direct = isinstance(given.get("optimizer", Direct()), Direct)
     if step is not None:
-        if radius is not None or solver is not None:
-            raise InputError("step: expected neither radius nor solver beside it")
+        if radius is not None or solver is not None or divergence is not None:
+            raise InputError("step: expected neither radius nor solver nor divergence beside it")
         rule: StepRule = component_from("step", step)
         if isinstance(rule, EvolutionPath):
             return _compose("CoNES", x0, sigma0, rule, **{**with_path(x0, size, given), **given})
@@ -199,8 +203,11 @@ def CoNES(
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), "belief": None, **given})
         radius = rule
+    of = component_from("divergence", "kl" if divergence is None else divergence)
     if radius is None:
         radius = "auto" if direct else "paper"
+    if not isinstance(of, KL) and (isinstance(radius, Balls) or radius in ("auto", "adaptive")):
+        raise InputError(f"divergence: expected 'kl' with adaptive radii, got {divergence!r}; give radius a number")
     if isinstance(radius, str) and radius == "auto":
         if direct and solver in (None, "dual") and is_full(x0, size, given):
             return _compose("CoNES", x0, sigma0, EvolutionPath(), **{**with_path(x0, size, given), **given})
@@ -223,7 +230,7 @@ def CoNES(
         if radius != "paper":
             raise InputError(f"radius: expected 'auto', 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
-    return _compose("CoNES", x0, sigma0, Convex(radius, component_from("solver", solver or "dual")), **given)
+    return _compose("CoNES", x0, sigma0, Convex(radius, component_from("solver", solver or "dual"), of), **given)
 
 
 METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
@@ -232,7 +239,9 @@ OWN = {
     "radius": 'CoNES: "auto" (nothing to tune), "adaptive" (three balls with adaptive radii), "paper" (one KL ball of '
     "radius sqrt(2 n), then Adam), or the radius of that ball.",
     "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
-    "step": 'CoNES: a step rule instead of radius and solver: "evolution_path", "balls", "low_rank", '
+    "divergence": 'CoNES: what that ball is of: "kl" (default), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA", or '
+    '"module:Class".',
+    "step": 'CoNES: a step rule instead of radius, solver and divergence: "evolution_path", "balls", "low_rank", '
     '"convex,radius=R", or "module:Class".',
     "diagonal": "CMA: a diagonal covariance throughout.",
     "options": "CMA: further options of PyCMA by name.",
@@ -278,7 +287,7 @@ def _compose(
     **limits: Any,
 ) -> Strategy:
     """The strategy with a step rule."""
-    own = ("radius", "solver", "step") if method == "CoNES" else ()
+    own = ("radius", "solver", "divergence", "step") if method == "CoNES" else ()
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)

@@ -35,7 +35,13 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
         "low_rank": [{}, {"threshold": 0.0, "rate": 2.0}],
     },
-    "divergence": {"kl": [{}]},
+    "divergence": {
+        "kl": [{}],
+        "reverse_kl": [{}],
+        "chi2": [{}],
+        "hellinger": [{}],
+        "renyi": [{"alpha": 0.3}, {"alpha": 1.0}, {"alpha": 3.0}],
+    },
     "solver": {"dual": [{}], "cvxpy": [{}], "clarabel": [{}], "scs": [{}], "mosek": [{}]},
     "radius": {
         "fixed": [{"value": 0.5}],

@@ -6,6 +6,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
+from cones.component import is_own
 from cones.methods import METHODS, sentence_of
 
 __all__ = [
@@ -44,7 +45,7 @@ def workers(text: str) -> int | str:
 
 
 # Flags that choose a component: NAME, NAME,SETTING=VALUE,... or MODULE:CLASS.
-COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "optimizer", "shaping")
+COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "divergence", "optimizer", "shaping")
 TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": restarts}
 METHOD_FLAGS = (*TYPES, *COMPONENT_FLAGS)
 RATES = {
@@ -84,7 +85,7 @@ def allowed_by(options: argparse.Namespace) -> list[str]:
     names = (*COMPONENT_FLAGS, "restarts")
     texts = [str(getattr(options, name, None) or "") for name in names] + list(getattr(options, "allow", None) or ())
     words = [part.rpartition("=")[2] for text in texts for part in text.split(",")]
-    return [word for word in words if ":" in word]
+    return [word for word in words if is_own(word)]
 
 
 def flag(name: str) -> str:

@@ -51,9 +51,13 @@ class Lagrangian(ABC):
     def at(self, u: float) -> Point:
         """The maximiser at u."""
 
+    def level(self, radius: float) -> float:
+        """The value of phi on the boundary of the ball; radius^2 unless phi is a function of the divergence."""
+        return radius**2
+
     @abstractmethod
     def step(self, point: Point) -> Step[Any]:
-        """The step of a point in the frame: `shift` and `log_ratio`, `kl`, `multiplier`, `objective`, `gap`."""
+        """The step of a point in the frame: `shift` and `log_ratio`, `divergence`, `multiplier`, `objective`, `gap`."""
 
 
 class Divergence(Component, ABC):
@@ -69,6 +73,9 @@ class Divergence(Component, ABC):
     def between(self, new: Gaussian, old: Gaussian) -> float:
         """D(new || old)."""
 
+    def check_radius(self, radius: float) -> None:
+        """Refuse a radius that the divergence cannot reach."""
+
 
 @dataclass(frozen=True)
 class Ball(Storable):
@@ -78,9 +85,10 @@ class Ball(Storable):
     radius: float
 
     def __post_init__(self) -> None:
-        if type(self.radius) is float and 1e-100 <= self.radius <= 1e100:  # the square neither overflows nor underflows
-            return
-        number = check_positive("radius", self.radius)
-        if not 1e-100 <= number <= 1e100:
-            raise InputError(f"radius: expected a number between 1e-100 and 1e100, got {number}")
-        store(self, radius=number)
+        number = self.radius
+        if not (type(number) is float and 1e-100 <= number <= 1e100):  # the square neither overflows nor underflows
+            number = check_positive("radius", number)
+            if not 1e-100 <= number <= 1e100:
+                raise InputError(f"radius: expected a number between 1e-100 and 1e100, got {number}")
+            store(self, radius=number)
+        self.divergence.check_radius(number)

@@ -106,7 +106,7 @@ class KLLagrangian(Lagrangian):
         return Step(
             shift=elementwise(lambda a: a / self.scale / point.multiplier, self.a),
             log_ratio=self.matrix.with_spectrum(log_ratio),
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=(self.norm**2 / point.multiplier + 0.5 * gain) * self.scale,
             gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,

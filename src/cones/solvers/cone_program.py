@@ -93,7 +93,7 @@ class ConeProgram(Solver):
             shift=np.asarray(m.value),
             log_ratio=log_ratio,
             status=StepStatus.OPTIMAL if feasible and optimal else StepStatus.INACCURATE,
-            kl=kl,
+            divergence=kl,
             multiplier=multiplier * scale,
             objective=value * scale,
             gap=(bound - value) * scale,

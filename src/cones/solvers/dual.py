@@ -25,4 +25,7 @@ class Dual(Solver):
             return unmoved(gradient, StepStatus.ZERO_GRADIENT)
         point, iterations, converged = find_multiplier(lagrangian, ball.radius)
         step = lagrangian.step(point)
-        return step._replace(iterations=iterations, status=StepStatus.OPTIMAL if converged else StepStatus.INACCURATE)
+        status = StepStatus.OPTIMAL if converged else StepStatus.INACCURATE
+        if converged and step.status is StepStatus.UNPROVED:  # only the Lagrangian knows where the ball is convex
+            status = step.status
+        return step._replace(iterations=iterations, status=status)

@@ -87,7 +87,7 @@ class MomentsLagrangian(Lagrangian):
         return Step(
             shift=self.basis @ shift,
             log_ratio=self.matrix.with_spectrum(logs),
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=gain * self.scale,
             gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,

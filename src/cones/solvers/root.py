@@ -21,7 +21,7 @@ MAX_ITERATIONS = 200
 
 def find_multiplier(lagrangian: Lagrangian, radius: float) -> tuple[Point, int, bool]:
     """The point on the boundary of the ball, the number of iterations, and True if they converged."""
-    energy = radius**2
+    energy = lagrangian.level(radius)
     target = energy * (1.0 - 0.5 * SLACK)
     low, u, high = lagrangian.bracket()
     for iteration in range(1, MAX_ITERATIONS + 1):

@@ -35,12 +35,13 @@ def solve_step(
     maximize <gradient, change> subject to D(new || belief) <= radius^2.
 
     Args:
-        belief: a `DiagonalGaussian` or a `FullGaussian`.
+        belief: a `DiagonalGaussian`, a `FullGaussian` or a `LowRankGaussian`.
         gradient: gradient of the expected loss with respect to (mean, covariance). Negate it for a descent step.
         radius: the paper's epsilon; the ball is D <= radius^2.
         solver: "dual" is the exact scalar dual. "cvxpy" is the paper's cone program in CVXPY, solved by Clarabel;
             "clarabel", "scs" and "mosek" choose its solver.
-        divergence: divergence that defines the ball: "kl", as in the paper.
+        divergence: divergence that defines the ball: "kl", as in the paper, "reverse_kl", "chi2", "hellinger",
+            "renyi:ALPHA", or a `cones.divergences.Divergence`. The cone programs solve "kl" alone.
 
     Returns:
         A `Step`: the new belief with its certificate.
@@ -50,7 +51,7 @@ def solve_step(
         >>> step = solve_step(DiagonalGaussian([0.0, 0.0], 1.0), Gradient([3.0, 4.0], [0.0, 0.0]), radius=1.0)
         >>> step.belief.mean.round(6)
         array([0.848528, 1.131371])
-        >>> step.status.name, round(step.kl, 6)
+        >>> step.status.name, round(step.divergence, 6)
         ('OPTIMAL', 1.0)
     """
     if not isinstance(belief, Gaussian):

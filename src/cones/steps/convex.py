@@ -26,7 +26,11 @@ class Convex(StepRule):
     solver: Solver = setting(
         Dual(), 'Solver of the program: "dual" (exact), or "cvxpy", "clarabel", "scs", "mosek".', kind="solver"
     )
-    divergence: Divergence = setting(KL(), 'What the ball is of: "kl", the paper\'s.', kind="divergence")
+    divergence: Divergence = setting(
+        KL(),
+        'What the ball is of: "kl" (the paper), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA".',
+        kind="divergence",
+    )
 
     def __post_init__(self) -> None:
         check_kind("solver", self.solver, Solver)
