@@ -170,8 +170,8 @@ def CoNES(
             "mosek".
         divergence: what the ball of a number or "paper" is of: "kl" (default), "reverse_kl", "chi2", "hellinger",
             "renyi:ALPHA", or a `cones.divergences.Divergence`. The ball is D <= radius^2.
-        step: a custom step rule instead of `radius`, `solver` and `divergence`: an object, "name,setting=value" or "module:Class".
-            The step is taken unchanged unless an `optimizer` is given.
+        step: a custom step rule instead of `radius`, `solver` and `divergence`: an object, "name,setting=value"
+            or "module:Class". The step is taken unchanged unless an `optimizer` is given.
         **settings: see `cones.methods.Settings`: belief, popsize, antithetic, estimator, shaping, optimizer, restarts,
             bounds, rng, and the stop criteria.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from scipy.stats import norm
 
 import cones
 from cones import DiagonalGaussian, FullGaussian, Gradient, InputError, StepStatus
+from cones.cli.main import main
 from cones.component import component_from
 from cones.divergences import KL, ChiSquared, Divergence, Hellinger, Renyi, ReverseKL
+from cones.records.method import method_from
 
 INTEGRANDS = {
     "reverse_kl": (ReverseKL(), lambda p, q: q * (np.log(q) - np.log(p)), lambda x: x),
@@ -265,3 +268,18 @@ def test_large_and_small_gradients_and_radii() -> None:
             assert step.status in (StepStatus.OPTIMAL, StepStatus.UNPROVED)
             assert step.divergence <= radius**2
             assert step.divergence >= 0.99 * radius**2 or step.multiplier <= 1e-140 * scale  # inactive
+
+
+def test_the_command_line_and_a_checkpoint_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["minimize", "objectives:loss", "--dim", "3", "--radius", "0.4", "--divergence", "renyi:2", "--quiet"]
+    run += ["--checkpoint", "run.ckpt", "--seed", "0", "--maxiter"]
+    assert main([*run, "3"]) in (0, 1)
+    assert cones.load("run.ckpt").algorithm.step.divergence == Renyi(2.0)
+    assert main([*run, "5", "--resume"]) in (0, 1)
+
+
+def test_an_experiment_file_takes_it_and_asks_for_no_trust() -> None:
+    method = method_from({"method": "cones", "radius": 0.4, "divergence": "renyi:2"}, "", (0,), 100)
+    assert method.own_components() == []
+    assert method.strategy(np.zeros(3), 1.0, 0).algorithm.step.divergence == Renyi(2.0)

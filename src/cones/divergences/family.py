@@ -14,9 +14,9 @@ and, with t the eigenvalues of T and w = sqrt( (c - p t)^2 - 4 c q t ),
     r = 2 c / (c - p t + w),     m = S a / (c lambda)
     phi(lambda) = |a|^2 / (2 c lambda^2) + sum( d(r) + q / (2 c lambda^2) (r - 1) (v^T a)^2 ),     v the axes of T
 
-**Where it is convex.** For q <= 0 (alpha >= 1) everywhere. For q > 0 only while r < 1 + 1/sqrt(q), that is, t < c / (1 +
-sqrt(q))^2: the step stays in there. Beyond, t (r - 1) / 2 - d(r) is convex in r, so that its maximum over all r with
-d(r) <= level, as every r in the ball has, is at r or at the end. So the gap is a bound for the whole ball.
+**Where it is convex.** For q <= 0 (alpha >= 1) everywhere. For q > 0 only while r < 1 + 1/sqrt(q), that is,
+t < c / (1 + sqrt(q))^2: the step stays in there. Beyond, t (r - 1) / 2 - d(r) is convex in r, so that its maximum over
+all r with d(r) <= level, as every r in the ball has, is at r or at the end. So the gap is a bound for the whole ball.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Form(NamedTuple):
         return np.asarray(found)
 
     def part_of(self, r: float) -> float:
-        """d(r) of one number."""
-        one = np.array([r])
-        return float(self.part(one - 1.0, one, 1.0 + self.q * (one - 1.0))[0])
+        """d(r) of one number far from 1."""
+        growth, log_r = r - 1.0, math.log(r)
+        return 0.5 * (math.log1p(self.q * growth) / self.q - log_r if self.p else log_r - growth / r)
 
     def farthest(self, level: float) -> float:
         """The largest r with d(r) <= level; inf beyond floats."""

@@ -112,8 +112,8 @@ def minimize(
         noisy: True: the loss is stochastic. A share of the budget, 1% and at least 10 evaluations, is kept to measure
             the loss at the mean and at x. False: it is not. None: one evaluation of x at the end tells.
         bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, divergence, optimizer,
-            dtype, noise_table, chunked: settings of the method; see `cones.CoNES` and `cones.methods.Settings`. None is the
-            method's default.
+            dtype, noise_table, chunked: settings of the method; see `cones.CoNES` and `cones.methods.Settings`. None is
+            the method's default.
         ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off. Without
             maxfev, maxiter and maxtime, maxiter is 1000.
         diagonal, options: settings of `cones.CMA`.
