@@ -101,13 +101,13 @@ def test_the_step_lies_on_the_boundary_and_is_what_it_reports(divergence, kind: 
 
 @every_divergence
 @every_belief
-@pytest.mark.parametrize("radius", [0.2, 2.0])
+@pytest.mark.parametrize("radius", [0.3, 2.0])
 def test_no_other_step_in_the_ball_gains_more(divergence: Divergence, kind: str, radius: float) -> None:
     belief, gradient = random_belief(kind, 3, 0), random_gradient(kind, 3, 1)
     radius = reached(divergence, radius)
     step = cones.solve_step(belief, gradient, radius, divergence=divergence)
     gains = []
-    for seed in range(60):
+    for seed in range(150):
         other = random_step(kind, 3, 100 + seed)
         low, high = 0.0, 20.0  # the largest multiple of this step that is in the ball
         for _ in range(25):
@@ -144,7 +144,7 @@ def test_the_scale_of_the_gradient_does_not_matter(divergence: Divergence, kind:
 def test_a_divergence_is_zero_from_itself_and_grows_with_the_distance(divergence: Divergence, kind: str) -> None:
     belief, step = random_belief(kind, 4, 4), random_step(kind, 4, 5)
     assert divergence.between(belief, belief) == pytest.approx(0.0, abs=1e-7)
-    distances = [divergence.between(belief.moved(scaled(step, size)), belief) for size in (0.1, 0.2, 0.5, 1.0)]
+    distances = [divergence.between(belief.moved(scaled(step, size)), belief) for size in (0.02, 0.05, 0.1, 0.2)]
     assert (np.diff([0.0, *distances]) > 0.0).all()
 
 
@@ -157,7 +157,7 @@ def test_the_root_is_found_in_few_iterations(divergence: Divergence) -> None:
             point, iterations, converged = find_multiplier(lagrangian, radius)
             assert converged
             assert point.divergence == pytest.approx(lagrangian.level(radius), rel=1e-10)
-            assert point.divergence <= radius**2
+            assert point.divergence <= lagrangian.level(radius)
             assert iterations <= (15 if not math.isnan(point.slope) else 80)
 
 
