@@ -30,8 +30,12 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "step": {
         "plain": [{}],
         "natural": [{}],
-        "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
-        "balls": [{}, {"mean": "path_length", "shape": "path_length"}],
+        "convex": [
+            {"radius": 0.7},
+            {"radius": 30.0, "solver": "dual", "divergence": "kl"},
+            {"radius": 0.7, "divergence": "reverse_kl", "chart": "natural_parameters"},
+        ],
+        "balls": [{}, {"mean": "path_length", "shape": "path_length", "divergence": "chi2"}],
         "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
         "low_rank": [{}, {"threshold": 0.0, "rate": 2.0}],
     },

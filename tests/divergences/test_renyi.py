@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cones.cli.main import main
 from cones.component import component_from
 from cones.divergences import KL, ChiSquared, Divergence, Hellinger, Renyi, ReverseKL
 from cones.records.method import method_from
+from cones.steps import LowRank
 
 INTEGRANDS = {
     "reverse_kl": (ReverseKL(), lambda p, q: q * (np.log(q) - np.log(p)), lambda x: x),
@@ -169,6 +171,13 @@ def test_order_one_is_kl_and_its_neighbours_are_close() -> None:
 
 
 @every_divergence
+def test_the_curvature_is_the_ratio_to_kl_of_small_changes(divergence: Divergence) -> None:
+    belief = DiagonalGaussian([0.0, 1.0], [1.0, 2.0])
+    new = DiagonalGaussian([1e-4, 1.0], [1.0, 2.0 + 3e-4])
+    assert divergence.between(new, belief) == pytest.approx(divergence.curvature * new.kl(belief), rel=1e-3)
+
+
+@every_divergence
 def test_the_multiplier_is_the_price_of_the_ball(divergence: Divergence) -> None:
     """d objective / d radius^2."""
     belief, gradient = random_belief("full", 4, 5), random_gradient("full", 4, 6)
@@ -247,10 +256,15 @@ def test_a_radius_out_of_reach_is_named() -> None:
         cones.CoNES([0.0, 0.0], radius="paper", divergence="hellinger")
 
 
-def test_divergences_belong_to_one_ball() -> None:
-    with pytest.raises(InputError, match="divergence: expected 'kl' with adaptive radii, got 'chi2'"):
-        cones.CoNES([0.0, 0.0], divergence="chi2")
-    with pytest.raises(InputError, match="step: expected neither radius nor solver nor divergence beside it"):
+def test_where_a_divergence_goes() -> None:
+    """To the one ball, or to the shape's of the adaptive balls."""
+    for radius in (None, "auto", "adaptive"):
+        assert cones.CoNES([0.0, 0.0], radius=radius, divergence="chi2").algorithm.step.divergence == ChiSquared()
+    low_rank = cones.CoNES([0.0, 0.0], belief="low_rank", divergence="chi2").algorithm.step
+    assert low_rank == replace(LowRank(), balls=replace(LowRank().balls, divergence=ChiSquared()))
+    with pytest.raises(InputError, match="divergence: expected none beside radius=cones.Balls"):
+        cones.CoNES([0.0, 0.0], radius=cones.Balls(), divergence="chi2")
+    with pytest.raises(InputError, match="step: expected neither radius nor solver nor divergence nor chart beside it"):
         cones.CoNES([0.0, 0.0], step="natural", divergence="chi2")
     es = cones.CoNES([0.0, 0.0], radius=0.5, divergence={"name": "renyi", "alpha": 2})
     assert es.algorithm.step.divergence == Renyi(2.0)

@@ -46,7 +46,7 @@ def workers(text: str) -> int | str:
 
 # Flags that choose a component: NAME, NAME,SETTING=VALUE,... or MODULE:CLASS.
 COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "divergence", "optimizer", "shaping")
-TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": restarts}
+TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": restarts, "chart": str}
 METHOD_FLAGS = (*TYPES, *COMPONENT_FLAGS)
 RATES = {
     "learning_rate": f"Learning rate of Adam for the mean, 0.1 by default. {WITH_ADAM}",
@@ -58,7 +58,7 @@ def add_method_flags(group: Any, **defaults: str) -> None:
     """Add the flags of the method to a parser or group; `defaults` adds sentences to help texts, by flag."""
     for name in METHOD_FLAGS:
         text = sentence_of(name) + (f" {defaults[name]}" if name in defaults else "")
-        metavar = "NAME" if name in COMPONENT_FLAGS else "R" if name == "radius" else "N"
+        metavar = "NAME" if TYPES.get(name, str) is str else "R" if name == "radius" else "N"
         group.add_argument(flag(name), metavar=metavar, type=TYPES.get(name, str), help=text.replace("%", "%%"))
     for name, text in RATES.items():
         group.add_argument(flag(name), metavar="R", type=float, help=f"{text} {defaults.get(name, '')}".rstrip())

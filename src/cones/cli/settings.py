@@ -26,6 +26,7 @@ SET_BY: dict[str, Callable[[Any], Any]] = {
     "step": lambda es: es.algorithm.step,
     "solver": lambda es: es.algorithm.step,
     "divergence": lambda es: es.algorithm.step,
+    "chart": lambda es: es.algorithm.step,
     "estimator": lambda es: es.algorithm.estimator,
     "optimizer": lambda es: es.algorithm.optimizer,
     "learning_rate": lambda es: getattr(es.algorithm.optimizer, "learning_rate", None),

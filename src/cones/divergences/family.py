@@ -29,8 +29,8 @@ import numpy as np
 
 from cones.beliefs import DiagonalGaussian, FrameGradient, FrameMatrix, FullGaussian, Gaussian, Step, StepStatus
 from cones.divergences.divergence import Divergence, Lagrangian, Point
-from cones.divergences.kl import length
-from cones.kernels.spans import elementwise, extremes, inner, tile_sums
+from cones.divergences.kl import size_of
+from cones.kernels.spans import SPAN, elementwise, inner, tile_sums
 from cones.types import Vector
 
 __all__ = ["Form", "FormLagrangian", "RenyiFamily"]
@@ -55,48 +55,60 @@ class Form(NamedTuple):
         """The end of t where the form is convex."""
         return self.c / (1.0 + math.sqrt(self.q)) ** 2 if self.q > 0.0 else math.inf
 
-    def growth(self, t: Vector) -> tuple[Vector, Vector, Vector]:
-        """r - 1, r and w for t up to `largest_t`, without cancellation."""
+    @property
+    def orders(self) -> tuple[float, float, float]:
+        """The coefficients of t, t^2 and t^3 in r."""
         p, q, c = self
-        left, right = c - p * t, c + p * t
-        w = np.sqrt(np.maximum(left * left - (4.0 * c * q) * t, 0.0))
-        below, above = left + w, right + w
-        low, high = (float(t.min()), float(t.max())) if t.size else (0.0, 0.0)
-        if high * p > 0.5 * c:
-            far = left < 0.0
-            below[far] = (-4.0 * c * q) * t[far] / (w[far] - left[far])
-        growth = (4.0 * c) * t / (above * below)
-        if low * p < -0.5 * c:
-            far = right < 0.0
-            growth[far] = (right[far] - w[far]) / below[far]
-        return growth, (2.0 * c) / below, w
+        first = 1.0 / c
+        second = (p + 2.0 * q) * first / c
+        return first, second, ((p + 2.0 * q) * second + q * first * first) / c
+
+    def growth(self, t: Vector, rough: bool = False) -> tuple[Vector, Vector, Vector]:
+        """r - 1, r and w for t up to `largest_t`; `rough` if rounding errors of 1e-16 in r - 1 do not matter."""
+        p, q, c = self
+        left = c - p * t
+        w = left * left
+        w -= (4.0 * c * q) * t
+        if q > 0.0:
+            np.maximum(w, 0.0, out=w)
+        np.sqrt(w, out=w)
+        low, high = (float(left.min()), float(left.max())) if p and t.size else (c, c)
+        below = left + w
+        if low < 0.5 * c:  # left + w may cancel
+            apart = np.abs(left) + w
+            below = np.where(left < 0.0, (-4.0 * c * q) * t / apart, apart)
+        r = (2.0 * c) / below
+        if rough:
+            return r - 1.0, r, w
+        right = 2.0 * c - left
+        growth = (4.0 * c) * t / ((right + w) * below)
+        if high > 1.5 * c:
+            growth = np.where(right < 0.0, (right - w) / below, growth)
+        return growth, r, w
 
     def s(self, t: Vector, growth: Vector, r: Vector) -> Vector:
         """p + q r; near its zero, from d'(r) = t / 2."""
         s = 1.0 + self.q * growth
-        near = np.flatnonzero(s < 0.5)
-        if near.size and self.q < 0.0:
+        if self.q < 0.0 and s.size and not float(s.min()) >= 0.5:
+            near = np.flatnonzero(s < 0.5)
             s[near] = self.c * growth[near] / (t[near] * r[near])
         return np.asarray(s)
 
-    def part(self, growth: Vector, r: Vector, s: Vector, plain: bool = False) -> Vector:
-        """d(r); `plain` if rounding errors of the order of 1e-16 do not matter."""
-        q = self.q
-        log_r = np.log(r)
+    def part(self, growth: Vector, r: Vector, s: Vector, log_r: Vector | None = None) -> Vector:
+        """d(r); given log r, to rounding errors of the order of 1e-16 |r - 1|, and else of d(r)."""
+        if log_r is not None:
+            return np.asarray(0.5 * (log_ratio(s, self.q * growth) / self.q - log_r if self.p else log_r - growth / r))
+        found = self.part(growth, r, s, log_ratio(r, growth))
+        small = np.abs(growth) < SMALL / max(1.0, abs(self.q))
+        if small.all():
+            return self._small_part(growth)
+        found[small] = self._small_part(growth[small])
+        return found
+
+    def _small_part(self, g: Vector) -> Vector:
         if self.p:
-            log_s = np.log(s) if abs(q) > 0.01 else np.where(s < 0.5, np.log(s), np.log1p(q * growth))
-            found = 0.5 * (log_s / q - log_r)
-        else:
-            found = 0.5 * (log_r - growth / r)
-        if plain:
-            return np.asarray(found)
-        small = np.abs(growth) < SMALL / max(1.0, abs(q))
-        g = growth[small]
-        if self.p:
-            found[small] = 0.5 * (log1p_minus(q * g) / q - log1p_minus(g))
-        else:
-            found[small] = 0.5 * (log1p_minus(g) + g * g / (1.0 + g))
-        return np.asarray(found)
+            return np.asarray(0.5 * (log1p_minus(self.q * g) / self.q - log1p_minus(g)))
+        return np.asarray(0.5 * (log1p_minus(g) + g * g / (1.0 + g)))
 
     def part_of(self, r: float) -> float:
         """d(r) of one number far from 1."""
@@ -104,14 +116,20 @@ class Form(NamedTuple):
         return 0.5 * (math.log1p(self.q * growth) / self.q - log_r if self.p else log_r - growth / r)
 
     def farthest(self, level: float) -> float:
-        """The largest r with d(r) <= level; inf beyond floats."""
-        low, high = 0.0, 700.0
-        if self.part_of(math.exp(high)) < level:
-            return math.inf
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.part_of(math.exp(middle)) < level else (low, middle)
-        return math.exp(high)
+        """The largest r with d(r) <= level; inf beyond floats.
+
+        Newton's method in log r, where d is convex: all iterates but the first are upper bounds.
+        """
+        log_r = math.log(1.0 + self.q**-0.5)
+        for _ in range(20):
+            r = math.exp(log_r)
+            change = (level - self.part_of(r)) * 2.0 * (self.p + self.q * r) / (self.c * (r - 1.0))
+            log_r += change
+            if log_r > 700.0:
+                return math.inf
+            if abs(change) < 1e-12 * log_r:
+                break
+        return math.exp(log_r)
 
 
 class RenyiFamily(Divergence):
@@ -123,6 +141,10 @@ class RenyiFamily(Divergence):
     @abstractmethod
     def form(self) -> Form:
         """The form."""
+
+    @property
+    def curvature(self) -> float:  # type: ignore[override]
+        return self.form.c * self.rate(0.0)
 
     def level(self, divergence: float) -> float:
         """The value of the form at a value of the divergence."""
@@ -137,8 +159,7 @@ class RenyiFamily(Divergence):
         return 1.0
 
     def lagrangian(self, gradient: FrameGradient, radius: float) -> Lagrangian | None:
-        norm, (lowest, highest) = length(gradient.mean), extremes(gradient.covariance.spectrum())
-        scale = max(norm, highest, -lowest)
+        scale = size_of(gradient)
         return None if scale == 0.0 else FormLagrangian(self, gradient, radius, scale)
 
     def between(self, new: Gaussian, old: Gaussian) -> float:
@@ -175,41 +196,67 @@ class FormLagrangian(Lagrangian):
         self.rotates = not self.matrix.keeps_axes and self.square > 0.0
         self.moving = np.flatnonzero(along) if self.rotates else np.arange(0)
         self.along, self.squares = np.asarray(along, np.float64), np.square(along, dtype=np.float64)
-        self.plain = self.energy > 1e-3 * self.b2.size
+        # In the sum for phi, rounding errors of d(r) of the order of 1e-16 |r - 1|, or of 1e-16, do not matter.
+        self.near, self.far = self.energy > 2e-7 * self.b2.size, self.energy > 1e-3 * math.sqrt(self.b2.size)
 
     def level(self, radius: float) -> float:
         return self.energy
 
     def bracket(self) -> tuple[float, float, float]:
-        """The guess has the leading term of phi on the boundary; the lower bound is found by trying."""
+        """The guess has the first terms of phi on the boundary; at the lower bound, phi overflows or is inactive."""
         q, c, end = self.form.q, self.form.c, self.form.largest_t
-        guess = math.sqrt((0.5 * self.square + 0.25 * inner(self.b2, self.b2)) / (c * self.energy))
+        leading = 0.5 * self.square + 0.25 * inner(self.b2, self.b2)
         mean = 2.0 * math.sqrt(self.square * q / (c * end)) if q > 0.0 else 0.0
-        high = math.log(8.0 * max(guess, 2.0 * float(self.b2.max()) / end, mean))
-        middle, stride = max(math.log(guess), LOWEST_U + 2.0), 2.0
-        low = middle - stride
-        while low > LOWEST_U and not self.at(low).divergence >= self.energy:
-            stride *= 2.0
-            low -= stride
-        return low, middle, high
+        largest = float(self.b2.max())
+        size = math.sqrt(leading / (c * self.energy))
+        high = math.log(8.0 * max(size, 2.0 * largest / end, mean))
+        guess = math.log(size)
+        if not self.rotates and size > 4.0 * largest / min(end, 1.0):
+            guess = self._first_guess(guess, leading / c)
+        return LOWEST_U, min(max(guess, LOWEST_U + 2.0), high), high
+
+    def _first_guess(self, u: float, second: float) -> float:
+        """log lambda from the terms of phi in lambda^-2, lambda^-3 and lambda^-4; a diagonal belief."""
+        q, c = self.form.q, self.form.c
+        one, two, three = self.form.orders
+
+        def sums(b2: Vector, x: Vector) -> tuple[float, ...]:
+            squares = b2 * b2
+            return inner(squares, b2), inner(b2, x), inner(squares, squares), inner(squares, x), inner(x, x)
+
+        cubes, crossed, fourths, mixed, means = tile_sums(sums, self.b2, self.squares, width=SPAN)
+        weight = q / c
+        third = two / 3.0 * cubes + weight * one * crossed
+        fourth = 0.375 * three * fourths + 1.5 * two * weight * mixed + 0.75 * weight * weight * one * means
+        for _ in range(4):
+            tau = math.exp(-u)
+            series = 1.0 + (third + fourth * tau) * tau / second
+            u = 0.5 * math.log(second / self.energy * min(max(series, 0.25), 4.0))
+        return u
 
     def at(self, u: float) -> Point:
         form, tau = self.form, math.exp(-u)
         weight = form.q / form.c * tau * tau
+        kept: list[Any] = []
         if self.rotates:
             t, squares, core = self._rotated(tau, weight)
             rotated = self._sums(t, squares, weight, axes=core)
             rest = np.delete(self.b2, self.moving) * tau
             parts = np.add(rotated, self._sums(rest, np.zeros_like(rest), weight)) if rest.size else rotated
         elif self.square:
-            parts = tile_sums(lambda b2, x: self._sums(b2 * tau + weight * x, x, weight), self.b2, self.squares)
+            keep = kept if self.matrix.keeps_axes and self.b2.size <= SPAN else None
+
+            def sums(b2: Vector, x: Vector) -> tuple[float, ...]:
+                return self._sums(b2 * tau + weight * x, x, weight, keep)
+
+            parts = tile_sums(sums, self.b2, self.squares, width=SPAN)
         else:
-            parts = tile_sums(lambda b2: self._sums(b2 * tau, np.zeros(1), weight), self.b2)
+            parts = tile_sums(lambda b2: self._sums(b2 * tau, np.zeros(1), weight), self.b2, width=SPAN)
         divergences, turned, bends = parts
         mean = tau * tau * self.square / (2.0 * form.c)
         phi = mean + divergences + 0.5 * weight * turned
         slope = -(2.0 * mean + weight * turned + 0.5 * bends)
-        return Point(u, math.exp(u), phi if phi == phi else math.inf, slope, math.nan)
+        return Point(u, math.exp(u), phi if phi == phi else math.inf, slope, math.nan, kept or None)
 
     def _rotated(self, tau: float, weight: float) -> tuple[Vector, Vector, Vector]:
         """Eigenvalues of T on the axes that a a^T moves, and the squares and lengths of a along them."""
@@ -222,15 +269,26 @@ class FormLagrangian(Lagrangian):
         turned = along @ vectors
         return t, np.square(turned), turned
 
-    def _sums(self, t: Vector, squares: Vector, weight: float, axes: Vector | None = None) -> tuple[float, ...]:
+    def _sums(
+        self, t: Vector, squares: Vector, weight: float, keep: list[Any] | None = None, axes: Vector | None = None
+    ) -> tuple[float, ...]:
         """Sums of d, of (r - 1) (v^T a)^2, and of what the slope needs: r' or its divided differences."""
         form, end = self.form, self.form.largest_t
-        inside = np.minimum(t, end) if end < math.inf else t
-        growth, r, w = form.growth(inside)
+        beyond = bool(t.size) and not float(t.max()) < end * NEAR_END
+        inside = np.minimum(t, end) if beyond else t
+        growth, r, w = form.growth(inside, self.far)
         s = form.s(inside, growth, r)
-        divergence = float(form.part(growth, r, s, self.plain).sum())
-        if end < math.inf:
-            w[inside >= end * NEAR_END] = math.inf  # r does not grow any more
+        if self.far:
+            log_r = np.log(r)
+            parts = 0.5 * (np.log(s) / form.q - log_r if form.p else log_r - growth / r)
+        else:
+            log_r = log_ratio(r, growth)
+            parts = form.part(growth, r, s, log_r if self.near else None)
+        if keep is not None:
+            keep += [t, growth, log_r, parts]
+        divergence = float(parts.sum())
+        if beyond:
+            w = np.where(t < end * NEAR_END, w, math.inf)  # r does not grow any more
         derivative = r * s / w
         turned = inner(growth, squares) if squares.size == growth.size else 0.0
         moved = t + weight * squares
@@ -247,27 +305,25 @@ class FormLagrangian(Lagrangian):
 
     def step(self, point: Point) -> Step[Any]:
         form, tau = self.form, 1.0 / point.multiplier
-        end, weight = form.largest_t, form.q / form.c * tau * tau
-        sloped = self.matrix.plus_outer(self.a, 0.5 * weight / tau) if self.square else self.matrix
+        weight = form.q / form.c * tau * tau
         dtype = self.matrix.values.dtype
-
-        def logs(values: Vector) -> Vector:
-            t = np.minimum(2.0 * tau * np.asarray(values, np.float64), end)
-            growth, r, _ = form.growth(t)
-            return np.where(np.abs(growth) < SMALL, np.log1p(growth), np.log(r)).astype(dtype, copy=False)
-
-        log_ratio = sloped.map(logs)
-        turned = log_ratio.map(np.expm1).times(self.a) if self.square else self.a
+        if point.extra:  # a diagonal belief
+            t, growth, log_r, parts = point.extra
+            logs = self.matrix.with_spectrum(log_r.astype(dtype, copy=False))
+            turned = growth * self.a
+        else:
+            sloped = self.matrix.plus_outer(self.a, 0.5 * weight / tau) if self.square else self.matrix
+            logs = sloped.map(lambda values: self._grown(values, tau)[2].astype(dtype, copy=False))
+            turned = logs.map(np.expm1).times(self.a) if self.square else self.a
+            t, growth, _, parts = self._grown(sloped.spectrum(), tau)
         shift = elementwise(lambda a, x: (tau / form.c) * (a + form.q * x), self.a, turned)
         along = inner(self.a, turned) if self.square else 0.0
-        t = 2.0 * tau * np.asarray(sloped.spectrum(), np.float64)
-        growth, r, _ = form.growth(np.minimum(t, end))
         gain = tau * self.square / form.c + 0.5 * (inner(t, growth) / tau + weight * along / tau)
         gap = point.multiplier * max(self.energy - point.divergence, 0.0)
-        beyond = self._beyond(t, growth, r) * point.multiplier
+        beyond = self._beyond(t, growth, parts) * point.multiplier
         return Step(
             shift=shift.astype(self.a.dtype, copy=False),
-            log_ratio=log_ratio,
+            log_ratio=logs,
             status=StepStatus.UNPROVED if beyond > 1e-9 * gain else StepStatus.OPTIMAL,
             divergence=self.family.value(point.divergence),
             multiplier=point.multiplier * self.scale / self.family.rate(self.energy),
@@ -275,23 +331,41 @@ class FormLagrangian(Lagrangian):
             gap=(gap + beyond) * self.scale,
         )
 
-    def _beyond(self, t: Vector, growth: Vector, r: Vector) -> float:
+    def _grown(self, values: Vector, tau: float) -> tuple[Vector, Vector, Vector, Vector]:
+        """t, r - 1, log r and d(r) for eigenvalues of B."""
+        t = 2.0 * tau * np.asarray(values, np.float64)
+        inside = np.minimum(t, self.form.largest_t)
+        growth, r, _ = self.form.growth(inside)
+        log_r = log_ratio(r, growth)
+        return t, growth, log_r, self.form.part(growth, r, self.form.s(inside, growth, r), log_r)
+
+    def _beyond(self, t: Vector, growth: Vector, parts: Vector) -> float:
         """What the Lagrangian gains at the largest r of the ball, over the multiplier; 0 where the ball is convex."""
         form = self.form
         if form.q <= 0.0 or self.energy <= form.part_of(1.0 + form.q**-0.5) or float(t.max()) <= 0.0:
             return 0.0
-        farthest = form.farthest(self.energy)
-        ahead = t > 0.0
-        t, growth, r = t[ahead], growth[ahead], r[ahead]
-        now = 0.5 * t * growth - form.part(growth, r, 1.0 + form.q * growth)
-        return float(np.maximum(0.5 * t * (farthest - 1.0) - self.energy - now, 0.0).sum())
+        farthest, top = form.farthest(self.energy), int(t.argmax())  # what is gained grows with t
+        if float(0.5 * t[top] * (farthest - growth[top] - 1.0) + parts[top]) <= self.energy:
+            return 0.0
+        return float(np.maximum(0.5 * t * (farthest - growth - 1.0) + parts - self.energy, 0.0).sum())
+
+
+def log_ratio(r: Vector, growth: Vector) -> Vector:
+    """log r, of numbers r = 1 + growth of which both are known without cancellation."""
+    logs = np.log1p(growth)
+    if growth.size and not float(growth.min()) >= -0.5:
+        far = growth < -0.5
+        logs[far] = np.log(r[far])
+    return np.asarray(logs)
 
 
 def log1p_minus(x: Vector) -> Vector:
     """log(1 + x) - x for small x, with full relative precision."""
     y = x / (2.0 + x)
     square = y * y
-    series = np.full_like(y, SERIES[-1])
-    for coefficient in SERIES[-2::-1]:
+    largest = float(square.max(initial=1e-300))
+    terms = min(SERIES.size, 1 + math.ceil(-38.0 / math.log(min(largest, 0.9))))  # the rest is below 1e-16
+    series = np.full_like(y, SERIES[terms - 1])
+    for coefficient in SERIES[: terms - 1][::-1]:
         series = series * square + coefficient
     return np.asarray(2.0 * square * (y * series - 1.0 / (1.0 - y)))

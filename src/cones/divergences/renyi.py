@@ -16,7 +16,8 @@ from cones.checks import check_positive, store
 from cones.component import setting
 from cones.divergences.divergence import Lagrangian
 from cones.divergences.family import Form, RenyiFamily
-from cones.divergences.kl import KL
+from cones.divergences.kl import KL, size_of
+from cones.divergences.natural import NaturalLagrangian
 from cones.errors import InputError
 
 __all__ = ["ChiSquared", "Hellinger", "Renyi", "ReverseKL"]
@@ -52,11 +53,17 @@ class Renyi(RenyiFamily):
         return new.kl(old) if abs(self.alpha - 1.0) < NEAR_ONE else super().between(new, old)
 
 
+def in_natural_parameters(gradient: FrameGradient, radius: float) -> NaturalLagrangian | None:
+    scale = size_of(gradient)
+    return None if scale == 0.0 else NaturalLagrangian(gradient, radius, scale)
+
+
 @dataclass(frozen=True)
 class ReverseKL(RenyiFamily):
     """KL(old || new), in nats."""
 
     name = "reverse_kl"
+    charts = {"natural_parameters": in_natural_parameters}  # noqa: RUF012
 
     @property
     def form(self) -> Form:
@@ -88,6 +95,7 @@ class Hellinger(RenyiFamily):
     """The squared Hellinger distance, 1 - integral sqrt(new old). It is below 1."""
 
     name = "hellinger"
+    largest_radius = 1.0
 
     @property
     def form(self) -> Form:
@@ -101,7 +109,3 @@ class Hellinger(RenyiFamily):
 
     def rate(self, level: float) -> float:
         return 0.5 * math.exp(-0.5 * level)
-
-    def check_radius(self, radius: float) -> None:
-        if not radius**2 < 1.0:
-            raise InputError(f"radius: expected a number below 1 for the divergence 'hellinger', got {radius}")

@@ -17,7 +17,7 @@ import numpy as np
 from cones.beliefs import Gaussian, Gradient, Step
 from cones.checks import check_array
 from cones.component import component_from
-from cones.divergences import Ball, Divergence
+from cones.divergences import Ball, Chart, Divergence
 from cones.divergences.kl import largest_of
 from cones.errors import InputError
 from cones.solvers.solver import Solver
@@ -28,7 +28,12 @@ G = TypeVar("G", bound=Gaussian)
 
 
 def solve_step(
-    belief: G, gradient: Gradient, radius: float, solver: str | Solver = "dual", divergence: str | Divergence = "kl"
+    belief: G,
+    gradient: Gradient,
+    radius: float,
+    solver: str | Solver = "dual",
+    divergence: str | Divergence = "kl",
+    chart: Chart = "covariance",
 ) -> Step[G]:
     r"""The steepest *ascent* step inside a ball: the convex program of CoNES.
 
@@ -41,7 +46,9 @@ def solve_step(
         solver: "dual" is the exact scalar dual. "cvxpy" is the paper's cone program in CVXPY, solved by Clarabel;
             "clarabel", "scs" and "mosek" choose its solver.
         divergence: divergence that defines the ball: "kl", as in the paper, "reverse_kl", "chi2", "hellinger",
-            "renyi:ALPHA", or a `cones.divergences.Divergence`. The cone programs solve "kl" alone.
+            "renyi:ALPHA", or a `cones.divergences.Divergence`. The cone programs solve those that are convex.
+        chart: parameters in which the loss is linearised: "covariance", (mean, covariance) as in the paper;
+            "mean_parameters", (mean, covariance + mean mean^T), for "kl"; "natural_parameters", for "reverse_kl".
 
     Returns:
         A `Step`: the new belief with its certificate.
@@ -58,7 +65,7 @@ def solve_step(
         raise InputError(f"belief: expected a DiagonalGaussian or a FullGaussian, got {type(belief).__name__}")
     if not isinstance(gradient, Gradient):
         raise InputError(f"gradient: expected a cones.Gradient, got {type(gradient).__name__}")
-    ball = Ball(component_from("divergence", divergence), radius)
+    ball = Ball(component_from("divergence", divergence), radius, chart)
     chosen: Solver = component_from("solver", solver)
     mean = check_array("gradient.mean", gradient.mean)
     covariance = check_array("gradient.covariance", gradient.covariance)

@@ -32,6 +32,12 @@ class Convex(StepRule):
         kind="divergence",
     )
 
+    chart: str = setting(
+        "covariance",
+        'Parameters in which the loss is linear: "covariance" (the paper), "mean_parameters" (of "kl"), '
+        '"natural_parameters" (of "reverse_kl").',
+    )
+
     def __post_init__(self) -> None:
         check_kind("solver", self.solver, Solver)
         check_kind("divergence", self.divergence, Divergence)
@@ -39,7 +45,7 @@ class Convex(StepRule):
 
     @property
     def ball(self) -> Ball:
-        return Ball(self.divergence, self.radius)
+        return Ball(self.divergence, self.radius, self.chart)
 
     def propose(self, state: None, belief: Gaussian, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
         step = self.solver.solve(estimate.gradient, self.ball)

@@ -65,6 +65,10 @@ class FrameMatrix(ABC):
         """Components of a vector along the axes of `spectrum()`, those of equal eigenvalues beyond the basis as one."""
 
     @abstractmethod
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        """The vector with these coordinates; beyond the basis it is parallel to `vector`."""
+
+    @abstractmethod
     def times(self, vector: Vector) -> Vector:
         """matrix @ vector."""
 
@@ -102,6 +106,9 @@ class DiagonalMatrix(FrameMatrix):
 
     def coordinates(self, vector: Vector) -> Vector:
         return vector
+
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        return coordinates
 
     def times(self, vector: Vector) -> Vector:
         return np.asarray(elementwise(np.multiply, self.values, vector))
@@ -164,6 +171,14 @@ class SpectralMatrix(FrameMatrix):
 
     def coordinates(self, vector: Vector) -> Vector:
         return with_outside(vector @ self.basis, vector)
+
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        rank = self.values.size
+        if rank == coordinates.size:
+            return np.asarray(self.basis @ coordinates)
+        outside = vector - self.basis @ (vector @ self.basis)
+        length = math.sqrt(inner(outside, outside))
+        return np.asarray(self.basis @ coordinates[:rank] + outside * (coordinates[rank] / length if length else 0.0))
 
     def times(self, vector: Vector) -> Vector:
         product = self.basis @ ((self.values - self.rest) * (vector @ self.basis))

@@ -159,6 +159,13 @@ class SpannedMatrix(FrameMatrix):
     def coordinates(self, vector: Vector) -> Vector:
         return with_outside(self.coefficients.T @ self.span.products(vector), vector)
 
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        inside, rank = self.coefficients.T @ self.span.products(vector), self.values.size
+        length = with_outside(inside, vector)[rank] if rank < vector.size else 0.0
+        share = coordinates[rank] / length if length else 0.0  # of the part of `vector` outside of the basis
+        mixed = self.coefficients @ (coordinates[:rank] - share * inside)
+        return np.asarray(self.span.combination(mixed[:, None])[:, 0] + share * vector)
+
     def times(self, vector: Vector) -> Vector:
         inside = self.coefficients.T @ self.span.products(vector)
         product = self.span.combination((self.coefficients @ ((self.values - self.rest) * inside))[:, None])[:, 0]
