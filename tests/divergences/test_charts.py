@@ -203,3 +203,28 @@ def test_the_command_line_a_checkpoint_and_an_experiment_file_take_it(
     assert main([*run, "5", "--resume"]) in (0, 1)
     method = method_from({"method": "cones", "radius": 0.4, "chart": "mean_parameters"}, "", (0,), 100)
     assert method.strategy(np.zeros(3), 1.0, 0).algorithm.step.chart == "mean_parameters"
+
+
+@pytest.mark.parametrize(
+    ("divergence", "chart"), [*PAIRS, ("chi2", "covariance"), ("renyi:3", "covariance"), ("kl", "covariance")]
+)
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_the_cone_program_finds_the_step_of_the_dual(divergence: str, chart: str, kind: str) -> None:
+    pytest.importorskip("cvxpy")
+    belief, gradient = random_belief(kind, 4, 1), random_gradient(kind, 4, 2)
+    dual, cone = (
+        cones.solve_step(belief, gradient, 0.7, divergence=divergence, chart=chart, solver=solver)
+        for solver in ("dual", "clarabel")
+    )
+    assert cone.status is StepStatus.OPTIMAL
+    assert cone.objective == pytest.approx(dual.objective, rel=1e-5)
+    assert cone.divergence == pytest.approx(0.49, rel=1e-4)
+    np.testing.assert_allclose(cone.belief.mean, dual.belief.mean, atol=2e-3)
+    np.testing.assert_allclose(covariance_of(cone.belief), covariance_of(dual.belief), atol=5e-3, rtol=5e-3)
+
+
+@pytest.mark.parametrize("divergence", ["reverse_kl", "hellinger", "renyi:0.5"])
+def test_a_ball_that_is_not_convex_has_no_cone_program(divergence: str) -> None:
+    pytest.importorskip("cvxpy")
+    with pytest.raises(InputError, match=r"divergence: expected kl, chi2 or renyi with alpha > 1.* for solver 'scs'"):
+        cones.solve_step(DiagonalGaussian([0.0], 1.0), Gradient([1.0], [1.0]), 0.5, divergence=divergence, solver="scs")

@@ -262,7 +262,7 @@ def test_where_a_divergence_goes() -> None:
         assert cones.CoNES([0.0, 0.0], radius=radius, divergence="chi2").algorithm.step.divergence == ChiSquared()
     low_rank = cones.CoNES([0.0, 0.0], belief="low_rank", divergence="chi2").algorithm.step
     assert low_rank == replace(LowRank(), balls=replace(LowRank().balls, divergence=ChiSquared()))
-    with pytest.raises(InputError, match="divergence: expected none beside radius=cones.Balls"):
+    with pytest.raises(InputError, match=r"divergence: expected none beside radius=cones\.Balls"):
         cones.CoNES([0.0, 0.0], radius=cones.Balls(), divergence="chi2")
     with pytest.raises(InputError, match="step: expected neither radius nor solver nor divergence nor chart beside it"):
         cones.CoNES([0.0, 0.0], step="natural", divergence="chi2")
