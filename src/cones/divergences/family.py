@@ -98,10 +98,10 @@ class Form(NamedTuple):
         """d(r); given log r, to rounding errors of the order of 1e-16 |r - 1|, and else of d(r)."""
         if log_r is not None:
             return np.asarray(0.5 * (log_ratio(s, self.q * growth) / self.q - log_r if self.p else log_r - growth / r))
-        found = self.part(growth, r, s, log_ratio(r, growth))
         small = np.abs(growth) < SMALL / max(1.0, abs(self.q))
         if small.all():
             return self._small_part(growth)
+        found = self.part(growth, r, s, log_ratio(r, growth))
         found[small] = self._small_part(growth[small])
         return found
 
@@ -196,8 +196,7 @@ class FormLagrangian(Lagrangian):
         self.rotates = not self.matrix.keeps_axes and self.square > 0.0
         self.moving = np.flatnonzero(along) if self.rotates else np.arange(0)
         self.along, self.squares = np.asarray(along, np.float64), np.square(along, dtype=np.float64)
-        # In the sum for phi, rounding errors of d(r) of the order of 1e-16 |r - 1|, or of 1e-16, do not matter.
-        self.near, self.far = self.energy > 2e-7 * self.b2.size, self.energy > 1e-3 * math.sqrt(self.b2.size)
+        self.near, self.far = precision_of(self.energy, self.b2.size)
 
     def level(self, radius: float) -> float:
         return self.energy
@@ -348,6 +347,11 @@ class FormLagrangian(Lagrangian):
         if float(0.5 * t[top] * (farthest - growth[top] - 1.0) + parts[top]) <= self.energy:
             return 0.0
         return float(np.maximum(0.5 * t * (farthest - growth - 1.0) + parts - self.energy, 0.0).sum())
+
+
+def precision_of(energy: float, size: int) -> tuple[bool, bool]:
+    """True, if in a sum of d(r) rounding errors of each of the order of 1e-16 |r - 1|, or of 1e-16, do not matter."""
+    return energy > 1e-8 * size, energy > 1e-3 * math.sqrt(size)
 
 
 def log_ratio(r: Vector, growth: Vector) -> Vector:

@@ -14,7 +14,11 @@ With k = m^T M^-1 m and the eigenvalues of M,
 
     phi(lambda) = 1/2 [ sum( log M + 1/M - 1 ) + |M^-1 m|^2 / (1 - k) + k / (1 - k) + log(1 - k) ]
 
-which is finite where M is positive and k < 1. A diagonal belief has a k for each coordinate. (Ollivier et al.,
+which is finite where M is positive and k < 1; no coordinate's share of k reaches 1 for lambda above
+
+    lambda_min = max( sqrt(b^2 + a^2) - b )
+
+A diagonal belief has a k for each coordinate. (Ollivier et al.,
 Information-Geometric Optimization Algorithms, 2017.)
 """
 
@@ -27,7 +31,7 @@ import numpy as np
 
 from cones.beliefs import FrameGradient, FrameMatrix, Step
 from cones.divergences.divergence import Lagrangian, Point
-from cones.divergences.family import LOWEST_U, Form
+from cones.divergences.family import LOWEST_U, Form, log_ratio, precision_of
 from cones.kernels.spans import inner
 from cones.types import Vector
 
@@ -47,7 +51,7 @@ class Parts(NamedTuple):
 
 
 class NaturalLagrangian(Lagrangian):
-    """phi and its slope, for the gradient divided by `scale`, its largest magnitude; u = log lambda."""
+    """phi and its slope, for the gradient divided by `scale`, its largest magnitude."""
 
     def __init__(self, gradient: FrameGradient, radius: float, scale: float) -> None:
         self.matrix: FrameMatrix = gradient.covariance
@@ -55,13 +59,16 @@ class NaturalLagrangian(Lagrangian):
         self.b2: Vector = np.asarray(self.matrix.spectrum(), np.float64) / (0.5 * scale)
         mean = gradient.mean if gradient.mean.size else np.zeros_like(self.b2)
         self.a: Vector = np.asarray(self.matrix.coordinates(mean), np.float64) / scale
+        self.smallest = 0.5 * float((np.sqrt(self.b2**2 + 4.0 * self.a**2) - self.b2).max())  # lambda_min
+        self.near, self.far = precision_of(radius**2, self.b2.size)
 
     def bracket(self) -> tuple[float, float, float]:
         """The guess has the leading term of phi on the boundary; at the lower bound, phi is infinite or inactive."""
         norm, largest = math.sqrt(inner(self.a, self.a)), float(np.abs(self.b2).max())
         guess = math.sqrt(0.5 * norm**2 + 0.25 * inner(self.b2, self.b2)) / self.radius
         high = math.log(8.0 * max(guess, largest, norm))
-        return LOWEST_U, min(max(math.log(guess), LOWEST_U + 2.0), high), high
+        excess = max(guess - self.smallest, 0.05 * self.smallest)
+        return LOWEST_U, min(max(math.log(excess), LOWEST_U + 2.0), high), high
 
     def _sum(self, values: Vector) -> Any:
         return values if self.matrix.keeps_axes else float(values.sum())
@@ -73,18 +80,23 @@ class NaturalLagrangian(Lagrangian):
         return Parts(t, grown, m / grown, k, 1.0 - k)
 
     def at(self, u: float) -> Point:
-        t, grown, solved, k, left = self._parts(math.exp(-u))
+        excess = math.exp(u)
+        multiplier = self.smallest + excess
+        t, grown, solved, k, left = self._parts(1.0 / multiplier)
         if not (float(grown.min()) > 0.0 and float(np.min(left)) > 0.0):
-            return Point(u, math.exp(u), math.inf, math.nan, math.nan)
+            return Point(u, multiplier, math.inf, math.nan, math.nan)
         squares, odds = solved * solved, k / left
         length = self._sum(squares)
-        phi = float(FORM.part(t, grown, grown).sum()) + 0.5 * float(np.sum(length / left + odds + np.log1p(-k)))
+        log_grown = np.log(grown) if self.far else log_ratio(grown, t) if self.near else None
+        parts = FORM.part(t, grown, grown, log_grown)
+        phi = float(parts.sum()) + 0.5 * float(np.sum(length / left + odds + np.log1p(-k)))
         # Derivatives in log(1 / lambda), where t and m grow at the rate 1.
         rates = t / grown
         of_k = self._sum(grown * squares * (2.0 - rates))
         of_length = 2.0 * self._sum(squares * (1.0 - rates))
         slope = inner(rates, rates) + float(np.sum(of_length / left + (length + k) * of_k / left**2))
-        return Point(u, math.exp(u), phi if phi == phi else math.inf, -0.5 * slope, math.nan)
+        slope *= -0.5 * excess / multiplier
+        return Point(u, multiplier, phi if phi == phi else math.inf, slope, math.nan)
 
     def step(self, point: Point) -> Step[Any]:
         tau = 1.0 / point.multiplier
