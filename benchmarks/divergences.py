@@ -10,10 +10,11 @@ import cones
 from benchmarks.measure import side_by_side, table, verdict
 from benchmarks.step import problem
 from cones.component import component_from
+from cones.divergences import Chart
 
 TITLE = "The balls of other divergences: their steps against KL's, diagonal belief, n = 5000"
 SIZES = (0.01, 0.1, 0.5, 1.0, 5.0, 30.0, 100.0)
-SHOWN = (
+SHOWN: tuple[tuple[str, Chart], ...] = (
     ("reverse_kl", "covariance"),
     ("hellinger", "covariance"),
     ("renyi:0.5", "covariance"),
@@ -46,5 +47,6 @@ def run() -> str:
     head = ("divergence", "chart", *(f"size {size:g}" for size in SIZES))
     return table(TITLE, head, rows) + (
         f"\nSeconds of `solve_step` over those with KL's ball of the same size; radius^2 = curvature size^2. "
-        f"Target: at most {LIMIT:g}. All: {verdict(all_met)}. * the ball is larger than where it is convex: `UNPROVED`.\n"
+        f"Target: at most {LIMIT:g}. All: {verdict(all_met)}. "
+        "* the ball is larger than where it is convex: `UNPROVED`.\n"
     )

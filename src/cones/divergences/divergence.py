@@ -71,13 +71,11 @@ class Divergence(Component, ABC):
 
     Attributes:
         largest_radius: radii are below it.
-        curvature: D / KL for small changes. f-divergences are all multiples of KL there.
         charts: the charts beside (mean, covariance) that the divergence has a Lagrangian for.
     """
 
     kind: ClassVar[str] = "divergence"
     largest_radius: ClassVar[float] = math.inf
-    curvature: float = 1.0
     charts: ClassVar[Mapping[str, Callable[[FrameGradient, float], Lagrangian | None]]] = {}
 
     @abstractmethod
@@ -87,6 +85,11 @@ class Divergence(Component, ABC):
     @abstractmethod
     def between(self, new: Gaussian, old: Gaussian) -> float:
         """D(new || old)."""
+
+    @property
+    def curvature(self) -> float:
+        """D / KL of small changes; every f-divergence is a multiple of KL there."""
+        return 1.0
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class RenyiFamily(Divergence):
         """The form."""
 
     @property
-    def curvature(self) -> float:  # type: ignore[override]
+    def curvature(self) -> float:
         return self.form.c * self.rate(0.0)
 
     def level(self, divergence: float) -> float:

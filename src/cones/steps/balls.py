@@ -55,10 +55,11 @@ class BallsState(Storable):
 
 @dataclass(frozen=True)
 class Balls(StepRule):
-    """Three KL balls with adaptive radii.
+    """Three balls with adaptive radii.
 
     Args:
         mean, scale, shape: controls of their radii. The defaults need no tuning.
+        divergence, chart: of the shape's ball, as for `cones.solve_step`.
 
     Example:
         >>> import cones
