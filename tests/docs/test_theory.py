@@ -24,6 +24,7 @@ PICTURES = (
     "what_it_does",
     "divergence_balls",
     "divergence_angle",
+    "divergence_sweep",
 )
 
 
@@ -151,6 +152,28 @@ def test_divergence_angle_goes_to_zero_for_all_in_proportion_to_the_size() -> No
         np.testing.assert_allclose(slopes, 1.0, atol=0.1)
         assert angles[0] < 3e-3
     assert (found["reverse_kl", "natural_parameters"] < 0.1 * found["kl", "covariance"]).all()
+
+
+def test_divergence_sweep_the_records_say_what_the_page_says() -> None:
+    shown = picture("divergence_sweep")
+    for function in shown.FUNCTIONS:
+        small, medium, large, adam = (
+            [shown.left_over(function, name, size) for name in shown.SHOWN] for size in (*shown.SIZES, shown.WITH_ADAM)
+        )
+        assert max(small) < 1.06 * min(small)
+        assert large[3] > 1e20
+        assert adam[3] > 1.0
+        kl, reverse, hellinger, _ = zip(medium, large, adam, strict=True)
+        if function in ("sphere", "rosenbrock"):
+            assert kl[0] == min(medium)
+            assert kl[1] < 0.2 * min(reverse[1], hellinger[1])
+            assert kl[2] < 0.52 * min(reverse[2], hellinger[2])
+        else:
+            for other in (reverse, hellinger):
+                assert other[0] < kl[0]
+                assert other[2] < kl[2]
+                assert (other[1] < kl[1]) == (function == "lunacek")
+            assert reverse[2] < 0.67 * kl[2]
 
 
 def test_invariance_give_cones_one_distribution_and_the_natural_gradient_four() -> None:
