@@ -25,6 +25,8 @@ SET_BY: dict[str, Callable[[Any], Any]] = {
     "radius": lambda es: es.algorithm.step,
     "step": lambda es: es.algorithm.step,
     "solver": lambda es: es.algorithm.step,
+    "divergence": lambda es: es.algorithm.step,
+    "chart": lambda es: es.algorithm.step,
     "estimator": lambda es: es.algorithm.estimator,
     "optimizer": lambda es: es.algorithm.optimizer,
     "learning_rate": lambda es: getattr(es.algorithm.optimizer, "learning_rate", None),
