@@ -41,6 +41,23 @@ def pycma(**fixed: Any) -> Callable[[Task, Settings], None]:
     return run
 
 
+def pycma_constrained(task: Task, settings: Settings) -> None:
+    """PyCMA with its augmented Lagrangian. It has no restarts of its own, so it gets IPOP's: twice the population."""
+    import cma
+
+    popsize = 4 + int(3 * np.log(task.x0.size))
+    for attempt in range(1000):
+        options = {
+            "maxfevals": task.fun.left,
+            "seed": (task.seed + attempt) % 2**31 or 1,
+            "verbose": -9,
+            "popsize": popsize,
+            **settings,
+        }
+        cma.fmin_con2(task.fun, task.point(), task.sigma0, constraints=task.fun.constraints, options=options)
+        popsize *= 2
+
+
 def cmaes(task: Task, settings: Settings) -> None:
     """cmaes with IPOP restarts, as in the example of its README."""
     from cmaes import CMA
@@ -68,6 +85,7 @@ METHODS: dict[str, Callable[[Task, Settings], None]] = {
     "pycma": pycma(),
     "pycma-bipop": pycma(bipop=True),
     "pycma-diagonal": pycma(options={"CMA_diagonal": True}),
+    "pycma-constrained": pycma_constrained,
     "vkd": pycma(vkd=True),
     "cmaes": cmaes,
     "lmcma": pypop7("lmcma", "LMCMA"),
@@ -82,6 +100,7 @@ PACKAGES = {
     "pycma": ("cma",),
     "pycma-bipop": ("cma",),
     "pycma-diagonal": ("cma",),
+    "pycma-constrained": ("cma",),
     "vkd": ("cma",),
     "cmaes": ("cmaes",),
     "lmcma": ("pypop7",),

@@ -18,6 +18,7 @@ from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met,
 from cones.restarts import DescentEnd, NextDescent, Restarts
 from cones.restarts.start import generator, start_of
 from cones.sampling import NoiseBlock, NoiseStream, Population
+from cones.space.lagrangian import Lagrangian, Told
 from cones.steps import IterationInfo
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
@@ -85,13 +86,13 @@ class EvolutionStrategy(Strategy):
         self._asked_noise = NoiseBlock(population, kept)
         return candidates
 
-    def _move(self, losses: Vector) -> Outcome:
+    def _move(self, losses: Vector, told: Told | None = None) -> Outcome:
         noise = self._asked_noise
         if noise is None or not (losses < math.inf).any():
             return self._unmoved()
         utilities = self.algorithm.shaping(losses)
         components = self.state.components or AlgorithmState()
-        sample = Sample(noise.population, noise, losses, utilities, components.past)
+        sample = Sample(noise.population, noise, losses, utilities, components.past, told)
         return self.algorithm.update(components, sample, self._info())
 
     def _info(self) -> IterationInfo:
@@ -140,7 +141,8 @@ class EvolutionStrategy(Strategy):
             return
         level = self._level()
         better = level < state.earlier.level or state.earlier.belief is None
-        converged = state.descent.best if reason is not None and reason.success else math.inf
+        feasible = state.descent.violation <= state.catol
+        converged = state.descent.best if reason is not None and reason.success and feasible else math.inf
         anew = replace(
             state,
             belief=start_of(self.start, self.box, following, rng),
@@ -150,6 +152,7 @@ class EvolutionStrategy(Strategy):
             restarts=state.restarts + 1,
             began=state.iteration,
             began_evaluations=state.evaluations,
+            lagrangian=state.lagrangian and Lagrangian.start(state.lagrangian.multipliers.size),
             descent=Descent(improved=state.iteration, plan=following.plan, limit=following.limit),
             earlier=Earlier(
                 state.belief if better else state.earlier.belief,
