@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.optimize import NonlinearConstraint
 
 from benchmarks.bbob.largescale import crfmnes, pypop7
 from benchmarks.bbob.problems import Task
@@ -22,7 +23,10 @@ def cones(task: Task, settings: Settings) -> None:
     """One call of `cones.minimize` with its defaults, or with the settings that are given."""
     from cones import minimize
 
-    minimize(task.fun, task.x0, sigma0=task.sigma0, maxfev=task.fun.budget, rng=task.seed, **settings)
+    limits = task.fun.constraints
+    constraints = () if limits is None else NonlinearConstraint(limits, -np.inf, 0.0)
+    common: dict[str, Any] = {"maxfev": task.fun.budget, "rng": task.seed, **settings}
+    minimize(task.fun, task.x0, sigma0=task.sigma0, constraints=constraints, **common)
 
 
 def pycma(**fixed: Any) -> Callable[[Task, Settings], None]:

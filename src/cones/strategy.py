@@ -133,6 +133,14 @@ class Strategy(Storable, ABC):
         With constraints, the losses are merits, and `told` is what they come from.
         """
 
+    def new_lagrangian(self, count: int) -> Lagrangian:
+        """The Lagrangian before the first iteration, for a number of constraints."""
+        return Lagrangian.start(count)
+
+    def _beyond(self, candidates: Matrix | Population, lagrangian: Lagrangian) -> Matrix:
+        """How far each candidate was beyond each bound before it was moved inside; negative if it was inside."""
+        return np.empty((self.popsize, 0))
+
     def _unmoved(self) -> Outcome:
         return Outcome(self.state.belief, self.state.components, {"step": 0.0, "kl": 0.0})
 
@@ -175,7 +183,8 @@ class Strategy(Storable, ABC):
         candidates, losses, state = self._told(X), self._losses(values), self.state
         merits, told = losses, None
         if (rows := self._constraints(constraints, self.popsize)) is not None:
-            told = told_from(losses, rows, state.lagrangian, state.belief.dim)
+            lagrangian = state.lagrangian or self.new_lagrangian(rows.shape[1])
+            told = told_from(losses, rows, self._beyond(candidates, lagrangian), lagrangian, state.belief.dim)
             losses, merits = told.losses, told.merits()
         failed = np.isnan(losses)
         failures = int(np.count_nonzero(failed))
@@ -290,7 +299,7 @@ class Strategy(Storable, ABC):
         sides = self._constraints(row, 1)
         counted = replace(state, evaluations=1)
         if sides is not None and state.lagrangian is None:
-            counted = replace(counted, lagrangian=Lagrangian.start(sides.shape[1]))
+            counted = replace(counted, lagrangian=self.new_lagrangian(sides.shape[1]))
         violation = 0.0 if sides is None else float(violations_of(sides)[0])
         if not math.isnan(loss) and violation < math.inf:
             counted = replace(counted, best_x=self.start_point(), best_fun=loss, violation=violation)
@@ -427,7 +436,10 @@ class Strategy(Storable, ABC):
         return math.nan if self.state.best_x is None else self.state.best_fun
 
     def _inside(self, x: Vector) -> Vector:
-        return (x if self.box is None else self.box.reflect(x)).copy()
+        if self.box is None:
+            return x.copy()
+        clipped = self.state.lagrangian is not None and self.state.lagrangian.bounds
+        return (self.box.clip(x) if clipped else self.box.reflect(x)).copy()
 
     def _told(self, X: ArrayLike | Population) -> Matrix | Population:
         if self._asked is None:

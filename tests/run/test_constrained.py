@@ -42,7 +42,7 @@ def norm(x: np.ndarray) -> float:
 )  # fmt: skip
 def test_the_optimum_is_that_of_slsqp(fun: Any, x0: Any, bounds: Any, constraints: Any) -> None:
     exact = minimize(fun, x0, method="SLSQP", bounds=bounds, constraints=constraints, options={"ftol": 1e-12})
-    result = cones.minimize(fun, x0, bounds=bounds, constraints=constraints, maxfev=6000, rng=1)
+    result = cones.minimize(fun, x0, bounds=bounds, constraints=constraints, maxfev=6000, rng=1, restarts=0)
     assert result.fun == pytest.approx(exact.fun, abs=1e-6)
     assert result.maxcv == result.constr_violation <= 1e-8
     assert result.fun == fun(result.x)
@@ -56,12 +56,18 @@ def test_a_simplex_in_twenty_dimensions() -> None:
     def fun(x: np.ndarray) -> float:
         return float(0.5 * x @ curvature @ x + slope @ x)
 
-    x0, simplex = np.full(20, 0.05), [LinearConstraint(np.eye(20), 0.0, np.inf), SUM]
-    exact = minimize(fun, x0, method="SLSQP", constraints=simplex, options={"ftol": 1e-14, "maxiter": 500})
-    result = cones.minimize(fun, x0, sigma0=0.25, constraints=simplex, maxfev=6000, rng=0, restarts=0)
+    def inside(x: np.ndarray) -> float:
+        assert ((x >= 0.0) & (x <= 1.0)).all()
+        return fun(x)
+
+    x0, bounds = np.full(20, 0.05), [(0.0, 1.0)] * 20
+    options = {"ftol": 1e-14, "maxiter": 500}
+    exact = minimize(fun, x0, method="SLSQP", bounds=bounds, constraints=SUM, options=options)
+    result = cones.minimize(inside, x0, bounds=bounds, constraints=SUM, maxfev=6000, rng=0, restarts=0)
     assert result.success
     assert abs(result.fun - exact.fun) < 1e-6
     assert result.maxcv <= 1e-8
+    assert (exact.x < 1e-9).sum() > 5  # many bounds are active
 
 
 def ball_of_rows(X: np.ndarray) -> np.ndarray:

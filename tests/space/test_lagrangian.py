@@ -23,6 +23,22 @@ def test_the_merit_is_a_minimum_over_slacks(g: float, y: float, w: float) -> Non
     np.testing.assert_allclose(found, 3.0 + min(best.fun, at_zero), rtol=1e-6, atol=1e-6)
 
 
+@given(st.floats(-5, 5), st.floats(0, 5), st.floats(0.1, 10))
+@settings(max_examples=30, deadline=None)
+def test_the_merit_is_smooth_across_a_bound(place: float, y: float, w: float) -> None:
+    # At a solution on the bound, f has the slope -y along r; it is evaluated at the nearest point inside.
+    def merit(r: float) -> float:
+        return float(Lagrangian(np.array([y]), np.array([w]), np.empty((0, 2)), 1).merits(np.array([[f(r), r]]))[0])
+
+    def f(r: float) -> float:
+        return place - y * min(r, 0.0)
+
+    h = 1e-5 * min(1.0, y / w) + 1e-9
+    assert merit(0.0) == place
+    assert abs(merit(h) - merit(-h)) <= 10.0 * w * h * h + 1e-12
+    np.testing.assert_allclose(merit(2.0), place + 2.0 * w, rtol=1e-9, atol=1e-9)
+
+
 def test_violations_are_the_largest_and_nan_is_infinite() -> None:
     rows = np.array([[-1.0, -2.0], [0.5, 3.0], [np.nan, -1.0], [-np.inf, np.inf]])
     np.testing.assert_array_equal(violations_of(rows), [0.0, 3.0, np.inf, np.inf])

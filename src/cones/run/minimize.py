@@ -32,7 +32,6 @@ from cones.run.noise import with_reserve
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.space.constraints import constraints_from
-from cones.space.lagrangian import Lagrangian
 from cones.steps import Balls, StepRule
 from cones.types import Vector
 
@@ -178,7 +177,7 @@ def minimize(
     strategy.state = replace(strategy.state, catol=check_non_negative("catol", catol))
     parts = constraints_from(constraints, strategy.start_point(), bool(vectorized))
     if parts is not None:
-        strategy.state = replace(strategy.state, lagrangian=Lagrangian.start(parts.count))
+        strategy.state = replace(strategy.state, lagrangian=strategy.new_lagrangian(parts.count))
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized), constraints=parts)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")

@@ -78,7 +78,7 @@ def resume(
         rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
         parts = constraints_from(constraints, strategy.start_point(), rows)
         count, known = (0 if parts is None else parts.count), strategy.state.lagrangian
-        if count != (before := 0 if known is None else known.multipliers.size):
+        if count != (before := 0 if known is None else known.count):
             raise InputError(f"constraints: expected {before} numbers per candidate, as before, got {count}")
         objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows, constraints=parts)
         if checkpoint_every is not None:

@@ -22,6 +22,10 @@ as many unknowns as there are constraints. With d the deviation of the Lagrangia
 d is the curvature if the belief is at the minimum of the Lagrangian, and its slope if it is far from it. So neither
 the scale of f nor that of any g_i matters. An equality h = 0 is the pair h <= 0, -h <= 0.
 
+Bounds that must hold are constraints, too, and the last ones: f is evaluated at the nearest point of the box. Beyond a
+bound, by r > 0, it is taken as if it went on with the slope -y that it has at a solution on the bound. Together with
+y r + w/2 r^2 this is f at the bound plus w/2 r^2, and the merit is smooth across it.
+
 Reference: the merit is that of PyCMA (Dufosse & Hansen, 2021), which adapts y and w by g at the best candidate.
 """
 
@@ -29,7 +33,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -43,11 +47,11 @@ from cones.types import Matrix, Vector
 
 __all__ = ["Lagrangian", "Told", "checked_rows", "split", "told_from", "violations_of"]
 
-FLOOR, PENALTY, RIDGE = 0.003, 2.0, 1e-6
+FLOOR, PENALTY, RIDGE = 0.003, 1.0, 1e-6
 # How fast the multipliers, and the logarithms of the penalties, follow their estimates.
 MULTIPLIER_RATE, PENALTY_RATE = 0.3, 0.2
 # The estimates use two populations, or this many times n + 2 evaluations, if these are not more than LARGEST_WINDOW.
-WINDOW, LARGEST_WINDOW = 3, 500
+WINDOW, LARGEST_WINDOW = 6, 500
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,25 @@ class Lagrangian(Storable):
 
     Attributes:
         multipliers, penalties: y and w, one per constraint. The penalties are 0 before the first evaluation.
-        latest: the latest finite values, oldest first.
+        latest: the latest finite values, oldest first, at the points that were evaluated.
+        bounds: how many of the constraints, the last ones, are bounds.
     """
 
     multipliers: Vector
     penalties: Vector
     latest: Matrix
+    bounds: int = 0
 
     @classmethod
-    def start(cls, count: int) -> Self:
-        """Before the first evaluation, for a number of constraints."""
-        return cls(np.zeros(count), np.zeros(count), np.empty((0, 1 + count)))
+    def start(cls, count: int, bounds: int = 0) -> Self:
+        """Before the first evaluation, for a number of constraints and of bounds."""
+        size = count + bounds
+        return cls(np.zeros(size), np.zeros(size), np.empty((0, 1 + size)), bounds)
+
+    @property
+    def count(self) -> int:
+        """The number of constraints that are not bounds."""
+        return self.multipliers.size - self.bounds
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
@@ -78,6 +90,8 @@ class Lagrangian(Storable):
         check_shape("latest", found.latest, (len(found.latest), 1 + count))
         if not ((found.multipliers >= 0.0).all() and (found.penalties >= 0.0).all()):
             raise InputError("multipliers, penalties: expected numbers of at least 0, got others")
+        if not 0 <= found.bounds <= count:
+            raise InputError(f"bounds: expected at most {count}, got {found.bounds}")
         return found
 
     def merits(self, values: Matrix) -> Vector:
@@ -86,23 +100,29 @@ class Lagrangian(Storable):
         y, w = self.multipliers, self.penalties
         raised = np.maximum(y + w * constraints, 0.0)
         terms = np.where(w > 0.0, (raised**2 - y**2) / (2.0 * np.where(w > 0.0, w, 1.0)), 0.0)
+        if self.bounds:
+            beyond = np.maximum(constraints[:, self.count :], 0.0)
+            terms[:, self.count :] -= y[self.count :] * beyond
         return np.asarray(losses + terms.sum(axis=1))
 
     def learnt(self, values: Matrix, dim: int) -> Lagrangian:
         """The Lagrangian after a population in `dim` dimensions."""
         finite = values[np.isfinite(values).all(axis=1)]
+        here = finite[:, 1:].mean(axis=0) if len(finite) else self.multipliers
+        if self.bounds:
+            finite = np.column_stack([finite[:, : 1 + self.count], np.minimum(finite[:, 1 + self.count :], 0.0)])
         window = max(2 * len(values), min(WINDOW * (dim + 2), LARGEST_WINDOW))
         latest = np.concatenate([self.latest, finite])[-window:]
         if not len(finite) or len(latest) < 2:
-            return Lagrangian(self.multipliers, self.penalties, latest)
+            return replace(self, latest=latest)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            multipliers, penalties = self._estimates(latest, finite[:, 1:].mean(axis=0), dim)
+            multipliers, penalties = self._estimates(latest, here, dim)
             multipliers = self.multipliers + MULTIPLIER_RATE * (multipliers - self.multipliers)
             if self.penalties.all():
                 penalties = self.penalties * (penalties / self.penalties) ** PENALTY_RATE
         if not (np.isfinite(multipliers).all() and np.isfinite(penalties).all() and penalties.all()):
-            return Lagrangian(self.multipliers, self.penalties, latest)
-        return Lagrangian(multipliers, penalties, latest)
+            return replace(self, latest=latest)
+        return Lagrangian(multipliers, penalties, latest, self.bounds)
 
     def _estimates(self, latest: Matrix, here: Vector, dim: int) -> tuple[Vector, Vector]:
         """Multipliers and penalties from the latest values; `here` are the constraints at the mean."""
@@ -136,7 +156,7 @@ class Told(NamedTuple):
         return self.values[:, 0]
 
     def violations(self) -> Vector:
-        return violations_of(self.values[:, 1:])
+        return violations_of(self.values[:, 1 : 1 + self.lagrangian.count])
 
     def merits(self) -> Vector:
         """The merits of the population, read-only."""
@@ -150,7 +170,7 @@ def checked_rows(constraints: ArrayLike | None, count: int, known: Lagrangian | 
     """Told constraints of `count` candidates as a matrix; None if there are none, now and in `known`."""
     if constraints is None:
         if known is not None:
-            raise InputError(f"constraints: expected {known.multipliers.size} numbers per candidate, got none")
+            raise InputError(f"constraints: expected {known.count} numbers per candidate, got none")
         return None
     if known is None and begun:
         raise InputError("constraints: expected none, as in the earlier iterations of the run, got some")
@@ -158,17 +178,17 @@ def checked_rows(constraints: ArrayLike | None, count: int, known: Lagrangian | 
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
         raise InputError(f"constraints: expected {count} rows of numbers, one per candidate, got shape {rows.shape}")
-    if known is not None and rows.shape[1] != (size := known.multipliers.size):
-        raise InputError(f"constraints: expected {size} numbers per candidate, as before, got {rows.shape[1]}")
+    if known is not None and rows.shape[1] != known.count:
+        raise InputError(f"constraints: expected {known.count} numbers per candidate, as before, got {rows.shape[1]}")
     return rows
 
 
-def told_from(losses: Vector, constraints: Matrix, known: Lagrangian | None, dim: int) -> Told:
-    """What was told, read-only. A loss is NaN where a constraint is."""
+def told_from(losses: Vector, constraints: Matrix, beyond: Matrix, known: Lagrangian, dim: int) -> Told:
+    """What was told, read-only. A loss is NaN where a constraint is; `beyond` are the bounds."""
     losses = np.where(np.isnan(constraints).any(axis=1), math.nan, losses)
-    values = np.column_stack([losses, constraints])
+    values = np.column_stack([losses, constraints, beyond])
     values.flags.writeable = False
-    return Told(values, (known or Lagrangian.start(constraints.shape[1])).learnt(values, dim))
+    return Told(values, known.learnt(values, dim))
 
 
 def _cost(losses: Vector, terms: Vector, dim: int) -> float:
