@@ -158,7 +158,7 @@ class EvolutionStrategy(Strategy):
             return
         level = self._level()
         better = level < state.earlier.level or state.earlier.belief is None
-        feasible = state.descent.violation <= state.catol
+        feasible = state.descent.violation <= state.catol and self.ends_feasible()
         converged = state.descent.best if reason is not None and reason.success and feasible else math.inf
         anew = replace(
             state,

@@ -321,13 +321,15 @@ class Strategy(Storable, ABC):
 
     def result_with(self, reason: StopReason) -> OptimizeResult:
         state, (x, mean) = self.state, self.answers()
+        met = reason.success and (reason.name == "ftarget" or self.ends_feasible())
+        success = (met or self._has_converged()) and state.feasible
         result = OptimizeResult(
             x=x,
             fun=self._best_fun(),
             nfev=state.evaluations,
             nit=state.iteration,
-            success=(reason.success or self._has_converged()) and state.feasible,
-            status=reason.status if state.feasible else reason.status or INFEASIBLE,
+            success=success,
+            status=reason.status if success or reason.status else INFEASIBLE,
             message=reason.message + self._about_restarts() + self._about_failed_steps() + self._about_violation(),
             stop=reason.name,
             history=self.history.columns(),
@@ -354,6 +356,10 @@ class Strategy(Storable, ABC):
             result.x, result.fun = self._candidate(self.ask(), best), loss
             if constraints is not None:
                 result.maxcv = result.constr_violation = violation
+
+    def ends_feasible(self) -> bool:
+        """True if the last population has a feasible candidate, or there are no constraints."""
+        return "feasible" not in self.history or self.history.latest("feasible") > 0.0
 
     def improves(self, loss: float, violation: float, best: float, best_violation: float) -> bool:
         """True if a candidate is better: it is feasible, or violates the constraints less, and then by its loss."""
@@ -408,7 +414,7 @@ class Strategy(Storable, ABC):
     def _about_violation(self) -> str:
         state = self.state
         if state.feasible:
-            return ""
+            return "" if self.ends_feasible() else " The last population is not feasible; x is an earlier candidate."
         by = f"{state.violation:.3g} (catol = {state.catol:g})"
         return f" No candidate was feasible: x violates a constraint by {by}."
 

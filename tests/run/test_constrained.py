@@ -130,6 +130,17 @@ def test_an_infeasible_problem_says_by_how_much() -> None:
     assert "No candidate was feasible: x violates a constraint by 1" in result.message
 
 
+def test_a_run_that_ends_beside_the_feasible_region_has_not_converged() -> None:
+    # Feasible is only x0, or so it looks to a search that never hits it again.
+    def only_x0(x: np.ndarray) -> float:
+        return 0.0 if (x == 0.0).all() else 1.0
+
+    result = cones.minimize(sphere, [0.0, 0.0], constraints={"type": "eq", "fun": only_x0}, maxfev=3000, rng=0)
+    assert (result.fun, result.maxcv) == (8.0, 0.0)
+    assert not result.success
+    assert "x is an earlier candidate" in result.message
+
+
 def test_the_best_feasible_candidate_is_kept() -> None:
     seen: list[tuple[float, float, tuple[float, ...]]] = []
 
