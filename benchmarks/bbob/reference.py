@@ -32,6 +32,8 @@ def reference(suite: str, dimension: int, budget: int, problems: Iterable[tuple[
         budget: evaluations per dimension; what takes longer counts as not reached.
         problems: (function, instance) of the record.
     """
+    if suite not in REFERENCES:
+        return None
     name, file = REFERENCES[suite]
     times = _times(file)
     runs = {}
