@@ -50,7 +50,7 @@ def reference(suite: str, dimension: int, budget: int, problems: Iterable[tuple[
 
 def is_reference(record: Record) -> bool:
     """True if the record is not of a method but of the best of many."""
-    return record.label == REFERENCES[record.suite][0]
+    return record.suite in REFERENCES and record.label == REFERENCES[record.suite][0]
 
 
 def _first(rows: list[tuple[float, float]], exponent: float) -> int | None:
