@@ -20,7 +20,9 @@ as many unknowns as there are constraints. With d the deviation of the Lagrangia
     a = sqrt(2 / n) max(d, FLOOR deviation of f),        w_i = PENALTY a / S_ii
 
 d is the curvature if the belief is at the minimum of the Lagrangian, and its slope if it is far from it. So neither
-the scale of f nor that of any g_i matters. An equality h = 0 is the pair h <= 0, -h <= 0.
+the scale of f nor that of any g_i matters. Where the linearised problem has no solution, as when few evaluations are
+known, y would grow without bound, and a with it: y_i is at most LARGEST deviation of f / deviation of g_i.
+An equality h = 0 is the pair h <= 0, -h <= 0.
 
 Bounds that must hold are constraints, too, and the last ones: f is evaluated at the nearest point of the box. Beyond a
 bound, by r > 0, it is taken as if it went on with the slope -y that it has at a solution on the bound. Together with
@@ -47,7 +49,7 @@ from cones.types import Matrix, Vector
 
 __all__ = ["Lagrangian", "Told", "checked_rows", "split", "told_from", "violations_of"]
 
-FLOOR, PENALTY, RIDGE = 0.003, 1.0, 1e-6
+FLOOR, PENALTY, RIDGE, LARGEST = 0.003, 1.0, 1e-6, 10.0
 # How fast the multipliers, and the logarithms of the penalties, follow their estimates.
 MULTIPLIER_RATE, PENALTY_RATE = 0.3, 0.2
 # The estimates use two populations, or this many times n + 2 evaluations, if these are not more than LARGEST_WINDOW.
@@ -141,6 +143,7 @@ class Lagrangian(Storable):
         unit = float(np.abs(slope).max()) or 1.0  # keeps the solver within the range of floats
         with suppress(RuntimeError):  # too many iterations: the multipliers stay as they are
             y = unit * nnls(root.T, -np.linalg.solve(root, slope / unit))[0]
+            y = np.minimum(y, LARGEST * float(losses.std()))
         mixed = self.multipliers * scale + MULTIPLIER_RATE * (y - self.multipliers * scale)
         return y / scale, PENALTY * _cost(losses, centred @ mixed, dim) / scale**2
 
