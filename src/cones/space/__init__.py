@@ -1,1 +1,1 @@
-"""The search space: bounds."""
+"""The search space: bounds and constraints."""
