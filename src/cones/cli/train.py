@@ -105,8 +105,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "play",
         parents=[common],
         help=text,
-        description="Write a video of an episode, rendered off-screen. Needs pip install 'cones[video]'; MuJoCo needs "
-        "OpenGL without a screen: Debian's libosmesa6 (MUJOCO_GL=osmesa, chosen where it is found) or libegl1 with a "
+        description="Write a video of an episode, rendered off-screen. Needs the extra video (see `cones doctor`); "
+        "MuJoCo needs OpenGL without a screen: Debian's libosmesa6 (MUJOCO_GL=osmesa, chosen where it is found) or libegl1 with a "
         "driver (MUJOCO_GL=egl).",
     )
     play.add_argument("folder", metavar="DIR", help="folder that `cones train` has written, or a .policy.npz file")
@@ -132,9 +132,7 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retries", metavar="K", type=int, help="attempts after the first before an episode that fails counts as NaN"
     )
-    parser.add_argument(
-        "--tensorboard", metavar="DIR", help="also log to this folder; needs pip install 'cones[tensorboard]'"
-    )
+    parser.add_argument("--tensorboard", metavar="DIR", help="also log to this folder; needs the package tensorboardX")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
