@@ -35,6 +35,7 @@ from cones.progress.stopping import (
     RUNNING,
     Criterion,
     FTol,
+    MaxFev,
     StopReason,
     first_met,
 )
@@ -292,7 +293,7 @@ class Strategy(Storable, ABC):
             nit=state.iteration,
             success=reason.success or self._has_converged(),
             status=reason.status,
-            message=reason.message + self._about_restarts() + self._about_failed_steps(),
+            message=self._why(reason) + self._about_restarts() + self._about_failed_steps(),
             stop=reason.name,
             history=self.history.columns(),
             belief=self.best_belief(),
@@ -330,6 +331,14 @@ class Strategy(Storable, ABC):
         return state.earlier.converged < math.inf and state.earlier.converged - state.best_fun <= max(
             ftol, ROUNDING * abs(state.best_fun)
         )
+
+    def _why(self, reason: StopReason) -> str:
+        """The message of a reason; of a budget also the rest that is too small for a population."""
+        limits = [criterion.limit for criterion in self.criteria if isinstance(criterion, MaxFev)]
+        left = int(min(limits, default=0.0)) - self.state.evaluations
+        if reason.name != MaxFev.name or left <= 0:
+            return reason.message
+        return f"{reason.message.removesuffix('.')} but for {left}: a population takes {self.popsize}."
 
     def _about_restarts(self) -> str:
         restarts = self.state.restarts

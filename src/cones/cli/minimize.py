@@ -18,6 +18,7 @@ from cones.checks import check_integer
 from cones.cli.flags import add_method, add_method_flags, allowed_by, workers
 from cones.cli.objective import objective_from
 from cones.cli.output import output_for_result
+from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.methods import sentence_of
@@ -71,17 +72,22 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
     start.add_argument("--dim", metavar="N", type=int, help="start from N zeros")
     start.add_argument(
-        "--sigma0", metavar="S", type=float, help="initial standard deviation (default 1, or width/4 in bounds)"
+        "--sigma0",
+        metavar="S",
+        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each",
     )
     start.add_argument(
-        "--bounds", nargs=2, metavar=("LOW", "HIGH"), type=float, help="the same bounds for all coordinates"
+        "--bounds",
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="bounds: a number for all coordinates, or as --x0 for one each; inf for none",
     )
     how = parser.add_argument_group("how")
     add_method(how)
     add_method_flags(how, popsize="CMA: 4 + 3 log n.")
     how.add_argument(
         "--noisy",
-        action=argparse.BooleanOptionalAction,
+        action=OnceBoolean,
         help="the loss is stochastic: 1%% of the budget, at least 10 evaluations, measures it at the mean in the end; "
         "--no-noisy: it is not (default: one evaluation at the end finds out)",
     )

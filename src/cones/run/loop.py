@@ -41,10 +41,11 @@ def run_to_end(
     checkpoint_every: int | None,
     noisy: bool | None = None,
     estimate: Estimate | None = None,
+    function: str = "",
 ) -> OptimizeResult:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
-    `estimate` is that of the checkpoint from which the run continues.
+    `estimate` is that of the checkpoint from which the run continues, `function` the name for it.
     """
     outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
     display = _Display(strategy) if disp else None
@@ -53,7 +54,7 @@ def run_to_end(
         if callback is not None and not callable(callback):
             raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
         if checkpoint is not None:
-            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy}
+            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy, "function": function}
             observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final))
         if display:
             observers.append(display)
@@ -72,9 +73,10 @@ def run_to_end(
         with suppress(AttributeError):  # some exceptions accept no attributes
             error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
         raise
+    result = outcome.result(reason)
     if display:
-        display.finish(reason.message + outcome.final.estimate.sentence() + outcome.summary())
-    return outcome.result(reason)
+        display.finish(result.message + outcome.summary())
+    return result
 
 
 class _Outcome(Observer):

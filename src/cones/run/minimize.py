@@ -178,7 +178,17 @@ def minimize(
                 f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
             )
         evaluator = evaluator_from(objective, workers, timeout, retries)
-        return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
+        return run_to_end(
+            strategy,
+            evaluator,
+            bool(vectorized),
+            callback,
+            disp,
+            checkpoint,
+            checkpoint_every,
+            noisy,
+            function=checkpoints.name_of(fun),
+        )
 
 
 def _worth_restarts(x0: ArrayLike | Belief, maxfev: float | None, maxtime: float | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -41,7 +42,7 @@ def resume(
 
     Args:
         path: the checkpoint. The run continues to write it.
-        fun, args: as given to `minimize`; a checkpoint contains no code.
+        fun, args: as given to `minimize`; a checkpoint contains no code. A function of another name is a warning.
         vectorized, checkpoint_every: by default, as given to `minimize`.
         callback, workers, timeout, retries, disp: as for `minimize`.
         allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
@@ -78,7 +79,14 @@ def resume(
         if checkpoint_every is not None:
             every = check_integer("checkpoint_every", checkpoint_every, 1)
         evaluator = evaluator_from(objective, workers, timeout, retries)
-        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate)
+        function = checkpoints.name_of(fun)
+        if (before := run.get("function")) and checkpoints.is_another(function, before):
+            warnings.warn(
+                f"fun: the run in {path} was started with {before}, and continues with {function}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate, function)
 
 
 def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[bool | None, int | None, Estimate]:
@@ -86,6 +94,8 @@ def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[boo
     noisy, every, estimate = (run.get(name) for name in ("noisy", "checkpoint_every", "estimate"))
     try:
         check_bool("vectorized", run.get("vectorized", False))
+        if not isinstance(name := run.get("function", ":"), str) or ":" not in name:
+            raise InputError(f"function: expected module:name, got {name!r:.80}")
         check_kind("estimate", estimate, (Estimate, type(None)))
         noisy = None if noisy is None else check_bool("noisy", noisy)
         every = None if every is None else check_integer("checkpoint_every", every, 1)
