@@ -373,6 +373,7 @@ class TestResumeWithAnother:
         assert run("minimize", "losses:sphere", *self.START, "--maxiter", "2") == 0
         assert run("minimize", "again:sphere", *self.START, "--maxiter", "4", "--resume") == 0
 
+    @pytest.mark.filterwarnings("always:fun:RuntimeWarning")
     def test_command_is_a_warning(self, capsys: pytest.CaptureFixture[str]) -> None:
         command = program(READS_INPUT)
         assert run("minimize", "--command", command, *self.START, "--maxiter", "1") == 0
