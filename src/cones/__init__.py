@@ -14,6 +14,7 @@ from cones.methods import ES, NES, CoNES
 from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
+from cones.result import Result
 from cones.run.checkpoint import load
 from cones.run.minimize import minimize, scipy_method
 from cones.run.resume import resume
@@ -61,6 +62,7 @@ __all__ = [
     "MissingExtraError",
     "Optimizer",
     "Population",
+    "Result",
     "SepCMA",
     "StateError",
     "Step",

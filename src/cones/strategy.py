@@ -18,10 +18,11 @@ from scipy.optimize import OptimizeResult
 
 from cones import storage
 from cones.beliefs import Belief, StepStatus
-from cones.checks import check_array, check_kind, check_shape
+from cones.checks import check_array, check_kind, check_same, check_shape
 from cones.component import Storable
 from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
 from cones.kernels.buffers import BufferPool
+from cones.markup import card, curves
 from cones.progress import History, Outcome, State
 from cones.progress.stopping import (
     COLLAPSED,
@@ -39,6 +40,7 @@ from cones.progress.stopping import (
     StopReason,
     first_met,
 )
+from cones.result import Result
 from cones.sampling import Population
 from cones.space.bounds import Box
 from cones.types import Matrix, Vector
@@ -115,6 +117,17 @@ class Strategy(Storable, ABC):
             f"{self.method}({state.belief!r}, popsize={self.popsize}, "
             f"iteration={state.iteration}, best={state.best_fun:.6g})"
         )
+
+    def _repr_html_(self) -> str:
+        state, history = self.state, self.history
+        rows = [
+            ("belief", repr(state.belief)),
+            ("best", f"{state.best_fun:.6g}"),
+            ("spent", f"{state.evaluations} evaluations, {state.iteration} iterations of {self.popsize}"),
+            ("stop", reason.message if (reason := self.stop()) else "no: ask for the next candidates"),
+        ]
+        lines = {"best": history["best"], "mean loss": history["mean_loss"]}
+        return card(self.method, rows, curves(history["evaluations"], lines, "evaluations"))
 
     @property
     def popsize(self) -> int:
@@ -280,13 +293,13 @@ class Strategy(Storable, ABC):
         return first_met(self.criteria, self.state, self.history)
 
     @property
-    def result(self) -> OptimizeResult:
-        """The result so far, as a `scipy.optimize.OptimizeResult`."""
+    def result(self) -> Result:
+        """The result so far, a `scipy.optimize.OptimizeResult`."""
         return self.result_with(self.stop() or RUNNING)
 
-    def result_with(self, reason: StopReason) -> OptimizeResult:
+    def result_with(self, reason: StopReason) -> Result:
         state, (x, mean) = self.state, self.answers()
-        return OptimizeResult(
+        return Result(
             x=x,
             fun=self._best_fun(),
             nfev=state.evaluations,
@@ -386,8 +399,7 @@ class Strategy(Storable, ABC):
                 raise InputError(f"X: expected the return value of the last ask(), got another {type(X).__name__}")
             told = check_array("X", X)
             check_shape("X", told, candidates.shape)
-            if not np.array_equal(told, candidates):
-                raise InputError("X: expected the candidates of the last ask(), unchanged and in order, got others")
+            check_same("X", told, candidates)
         return candidates
 
     def _losses(self, values: Any) -> Vector:

@@ -11,15 +11,16 @@ from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
 from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.evaluate import Evaluator
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
+from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
 from cones.run.noise import Estimate, FinalEvaluations
+from cones.run.notebook import NotebookProgress, in_notebook
 from cones.run.start import StartEvaluation
 from cones.storage import check_storable
 from cones.strategy import Strategy
@@ -42,7 +43,7 @@ def run_to_end(
     noisy: bool | None = None,
     estimate: Estimate | None = None,
     function: str = "",
-) -> OptimizeResult:
+) -> Result:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
     `estimate` is that of the checkpoint from which the run continues, `function` the name for it.
@@ -104,7 +105,7 @@ class _Outcome(Observer):
         count = len(self._failures)
         return f" {count} evaluations failed, the last in {self._failures[-1]}." if count else ""
 
-    def result(self, reason: StopReason) -> OptimizeResult:
+    def result(self, reason: StopReason) -> Result:
         strategy, partial = self._strategy, self._evaluator.partial
         result, estimate = strategy.result_with(reason), self.final.estimate
         result.failures = self._failures
@@ -159,10 +160,10 @@ class _Saver(Observer):
 
 
 class _Display(Observer):
-    """Progress on standard error."""
+    """Progress on standard error, or in a notebook."""
 
     def __init__(self, strategy: Strategy) -> None:
-        self._strategy, self._line = strategy, ProgressLine()
+        self._strategy, self._line = strategy, NotebookProgress() if in_notebook() else ProgressLine()
 
     def told(self, seconds: float) -> None:
         self._line.update(self._strategy)

@@ -13,7 +13,6 @@ from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
 from cones.checks import check_bool, check_integer, check_one_of
@@ -25,6 +24,7 @@ from cones.evaluate import Objective, Workers, evaluator_from
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
 from cones.restarts import Bipop, Restarts
+from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
@@ -83,7 +83,7 @@ def minimize(
     diagonal: bool | None = None,
     options: Mapping[str, Any] | None = None,
     **unknown: Never,
-) -> OptimizeResult:
+) -> Result:
     """Minimise a function without its gradient.
 
     Args:
@@ -102,7 +102,7 @@ def minimize(
         timeout: seconds per candidate before it counts as lost; for processes, executors and clusters.
         retries: how many times to retry a candidate that raises, hangs or loses its worker before it counts as NaN. By
             default, exceptions of `fun` propagate, and lost workers and hanging calls are retried twice.
-        disp: show progress on standard error.
+        disp: show progress on standard error, or as a bar in a notebook.
         checkpoint: file for checkpoints, for `cones.resume` after a crash.
         checkpoint_every: iterations between checkpoints; by default, one after each iteration that ends at least 30
             seconds after the last one.
@@ -210,7 +210,7 @@ def scipy_method(
     hessp: Any = None,
     tol: float | None = None,
     **options: Any,
-) -> OptimizeResult:
+) -> Result:
     """CoNES as a method of SciPy: `scipy.optimize.minimize(fun, x0, method=cones.scipy_method)`.
 
     `options` are the keyword arguments of `cones.minimize`; `tol` sets xtol and ftol.

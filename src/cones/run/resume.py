@@ -9,13 +9,12 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack
 
-from scipy.optimize import OptimizeResult
-
 from cones.checks import check_bool, check_integer, check_kind
 from cones.errors import CheckpointError, InputError
 from cones.evaluate import Objective, Workers, evaluator_from
 from cones.files import check_path
 from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
+from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import Estimate, with_reserve
@@ -37,7 +36,7 @@ def resume(
     checkpoint_every: int | None = None,
     allow: Iterable[Any] = (),
     **limits: Unpack[Limits],
-) -> OptimizeResult:
+) -> Result:
     """Continue a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
 
     Args:
