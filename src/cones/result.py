@@ -14,7 +14,7 @@ from cones.markup import card, curves, numbers
 __all__ = ["Result"]
 
 
-class Result(OptimizeResult):
+class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     """What `cones.minimize` and `es.result` return: a `scipy.optimize.OptimizeResult`.
 
     Example:
