@@ -10,6 +10,7 @@ from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.estimators import Estimate, Estimator
 from cones.evaluate import Evaluator
+from cones.evaluate.race import Race
 from cones.methods import ES, NES, CoNES
 from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
@@ -62,6 +63,7 @@ __all__ = [
     "MissingExtraError",
     "Optimizer",
     "Population",
+    "Race",
     "Result",
     "SepCMA",
     "StateError",

@@ -68,6 +68,13 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--vectorized", action="store_true", help="the function takes a (k, n) array, one candidate per row"
     )
+    what.add_argument(
+        "--early-end",
+        action="store_true",
+        help="end candidates that are sure to be among the worse half of their population: by lines such as "
+        "`12.5 40%%` on the program's output, the loss so far, which can only grow, and the share that is done; or by "
+        "the argument race of the function, a cones.Race",
+    )
     start = parser.add_argument_group("where to start")
     start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
     start.add_argument("--dim", metavar="N", type=int, help="start from N zeros")
@@ -145,6 +152,7 @@ def _write(options: argparse.Namespace, result: OptimizeResult) -> int:
         "fun": _number(result.fun),
         **{name: result[name] for name in ("nfev", "nit", "restarts", "success", "stop", "message")},
         **_noise(result),
+        **{name: result[name] for name in ("ended", "saved") if name in result},
         "failures": {"count": int(result.history["failures"].sum())},
     }
     if result.failures:
@@ -222,7 +230,9 @@ def _check_files(options: argparse.Namespace) -> None:
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits: Any = {name: getattr(options, name) for name in LIMITS if getattr(options, name) is not None}
     retries = 0 if options.retries is None and options.command is not None else options.retries
-    faults = {"timeout": options.timeout, "retries": retries}
+    faults: Any = {"timeout": options.timeout, "retries": retries}
+    if options.early_end:
+        faults["early_end"] = True
     if options.resume and Path(options.checkpoint).exists():
         check_resumed(options)
         return cones.resume(

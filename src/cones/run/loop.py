@@ -14,6 +14,7 @@ import numpy as np
 
 from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.evaluate import Evaluator
+from cones.evaluate.race import RacingEvaluator
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
@@ -21,6 +22,7 @@ from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
 from cones.run.noise import Estimate, FinalEvaluations
 from cones.run.notebook import NotebookProgress, in_notebook
+from cones.run.racing import RaceReport
 from cones.run.start import StartEvaluation
 from cones.storage import check_storable
 from cones.strategy import Strategy
@@ -49,13 +51,16 @@ def run_to_end(
     `estimate` is that of the checkpoint from which the run continues, `function` the name for it.
     """
     outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
+    race = RaceReport(strategy, evaluator) if isinstance(evaluator, RacingEvaluator) else None
     display = _Display(strategy) if disp else None
     observers: list[Observer] = [StartEvaluation(strategy, evaluator, outcome.failed_in), outcome, outcome.final]
+    observers += [race] if race else []
     try:
         if callback is not None and not callable(callback):
             raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
         if checkpoint is not None:
             run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy, "function": function}
+            run["early_end"] = race is not None
             observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final))
         if display:
             observers.append(display)
@@ -75,6 +80,8 @@ def run_to_end(
             error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
         raise
     result = outcome.result(reason)
+    if race:
+        race.complete(result)
     if display:
         display.finish(result.message + outcome.summary())
     return result

@@ -11,13 +11,14 @@ from typing import Any, Unpack
 
 from cones.checks import check_bool, check_integer, check_kind
 from cones.errors import CheckpointError, InputError
-from cones.evaluate import Objective, Workers, evaluator_from
+from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
 from cones.files import check_path
 from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import Estimate, with_reserve
+from cones.run.racing import racing_evaluator
 
 __all__ = ["resume"]
 
@@ -32,6 +33,7 @@ def resume(
     workers: Workers = 1,
     timeout: float | None = None,
     retries: int | None = None,
+    early_end: bool | None = None,
     disp: bool = False,
     checkpoint_every: int | None = None,
     allow: Iterable[Any] = (),
@@ -42,7 +44,7 @@ def resume(
     Args:
         path: the checkpoint. The run continues to write it.
         fun, args: as given to `minimize`; a checkpoint contains no code. A function of another name is a warning.
-        vectorized, checkpoint_every: by default, as given to `minimize`.
+        vectorized, early_end, checkpoint_every: by default, as given to `minimize`.
         callback, workers, timeout, retries, disp: as for `minimize`.
         allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
             imported or executed.
@@ -77,7 +79,12 @@ def resume(
         objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
         if checkpoint_every is not None:
             every = check_integer("checkpoint_every", checkpoint_every, 1)
-        evaluator = evaluator_from(objective, workers, timeout, retries)
+        if bool(run.get("early_end", False)) if early_end is None else check_bool("early_end", early_end):
+            evaluator: Evaluator = racing_evaluator(
+                strategy, fun, tuple(objective.args), rows, workers, timeout, retries
+            )
+        else:
+            evaluator = evaluator_from(objective, workers, timeout, retries)
         function = checkpoints.name_of(fun)
         if (before := run.get("function")) and checkpoints.is_another(function, before):
             warnings.warn(
@@ -93,6 +100,7 @@ def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[boo
     noisy, every, estimate = (run.get(name) for name in ("noisy", "checkpoint_every", "estimate"))
     try:
         check_bool("vectorized", run.get("vectorized", False))
+        check_bool("early_end", run.get("early_end", False))
         if not isinstance(name := run.get("function", ":"), str) or ":" not in name:
             raise InputError(f"function: expected module:name, got {name!r:.80}")
         check_kind("estimate", estimate, (Estimate, type(None)))
