@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import is_alive, wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_evaluators import Reversed
@@ -207,5 +208,4 @@ def test_a_program_reports_by_lines_and_is_ended_with_its_children(
     children = Path("children").read_text().split()
     assert len(children) == 4
     for pid in children:
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid), 0)
+        wait_until(lambda pid=pid: not is_alive(int(pid)))
