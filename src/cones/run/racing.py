@@ -40,7 +40,7 @@ def racing_evaluator(
     if str(shaping) in BY_VALUE:
         raise InputError(f"early_end: expected a shaping by rank, got {str(shaping)!r}")
     estimator = getattr(getattr(strategy, "algorithm", None), "estimator", None)
-    if isinstance(estimator, Quadratic):  # measured: up to three times the evaluations, if costs do not come evenly
+    if isinstance(estimator, Quadratic):  # measured: three to four times the evaluations, if costs do not come evenly
         raise InputError(
             "early_end: expected an estimator by rank, got 'quadratic', the default up to 40 dimensions, which takes "
             "losses at their word; pass estimator='recombination'"
