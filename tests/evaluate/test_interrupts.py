@@ -36,6 +36,36 @@ def test_an_interrupt_during_a_fork_is_neither_lost_nor_printed(when: str, stop:
     assert (done.stdout, done.stderr) == (f"{stop}\n", "")
 
 
+IMPATIENT = """
+import os, signal, cones
+from cones.evaluate.processes import WorkerProcess
+
+def fun(x):
+    os.kill(os.getppid(), signal.SIGINT)
+    return 0.0
+
+kill, killed = WorkerProcess.kill, []
+
+def slow_kill(self):
+    os.kill(os.getpid(), signal.SIGINT)  # again, while the workers are ended
+    sum(range(10))
+    kill(self)
+    killed.append(self.pid)
+
+WorkerProcess.kill = slow_kill
+try:
+    print(cones.minimize(fun, [1.0, 2.0], workers=2, maxiter=3, rng=0).stop)
+except KeyboardInterrupt:
+    print("interrupted", len(killed))
+"""
+
+
+def test_a_second_interrupt_leaves_no_worker_alive() -> None:
+    done = subprocess.run([sys.executable, "-c", IMPATIENT], capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout in ("interrupted\n", "interrupted 2\n")
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_handlers_are_called_after_the_block(name: str) -> None:
     number, heard = getattr(signal, name), []

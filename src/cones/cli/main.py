@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import select
 import signal
@@ -61,6 +62,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0 for success, 1 for failure, 2 for bad input, 130 for Ctrl-C."""
     options = parser().parse_args(arguments)
+    atexit.unregister(_ignore_interrupts)
+    atexit.register(_ignore_interrupts)  # all is said and written then; an impatient Ctrl-C would only be noise
     if options.debug:
         os.environ["CONES_DEBUG"] = "1"  # for the processes of a run
     if os.getcwd() not in sys.path:
@@ -120,6 +123,11 @@ def _signals_as_interrupts() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _ignore_interrupts() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

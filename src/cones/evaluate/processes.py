@@ -43,6 +43,8 @@ class WorkerProcess:
                 self._process.start()
         except BaseException:
             mine.close()
+            if self._process.pid is not None:  # interrupted after its start
+                self._process.kill()
             raise
         finally:
             its.close()
