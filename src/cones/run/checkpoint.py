@@ -68,6 +68,11 @@ def name_of(fun: Callable[..., Any]) -> str:
 
 
 def is_another(name: str, before: str) -> bool:
-    """True if two names are of different functions. A script is "__main__" here and a module there."""
+    """True if two names are of different functions.
+
+    A script is "__main__" here and a module there; lambdas and functions in functions have no name of their own.
+    """
+    if any(local in name or local in before for local in ("<lambda>", "<locals>")):
+        return False
     (module, function), (module_before, function_before) = name.split(":", 1), before.split(":", 1)
     return function != function_before or (module != module_before and "__main__" not in (module, module_before))

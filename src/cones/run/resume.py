@@ -43,7 +43,7 @@ def resume(
 
     Args:
         path: the checkpoint. The run continues to write it.
-        fun, args: as given to `minimize`; a checkpoint contains no code. A function of another name is a warning.
+        fun, args: as given to `minimize`; a checkpoint contains no code. A function of another name warns.
         vectorized, early_end, checkpoint_every: by default, as given to `minimize`.
         callback, workers, timeout, retries, disp: as for `minimize`.
         allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
