@@ -151,6 +151,7 @@ class TestMinimize:
             ({"workers": "tcp://host:8786"}, "early_end: expected workers on this machine, got 'tcp://host:8786'"),
             ({"method": "es", "shaping": "raw"}, "early_end: expected a shaping by rank, got 'raw'"),
             ({}, "early_end: expected an estimator by rank, got 'quadratic'"),
+            ({"constraints": {"type": "ineq", "fun": sum}}, "early_end: expected no constraints beside it"),
             ({"early_end": 1}, "early_end: expected True or False, got 1"),
         ],
     )
