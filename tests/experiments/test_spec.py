@@ -203,3 +203,14 @@ def test_numbers_and_prose_are_no_long_keys(tmp_path: Path) -> None:
     path.write_text("seeds = 1\nlist = [" + "1.5, " * 500 + "]\nnote = '" + "e.g. this. " * 20 + "'\n")
     with pytest.raises(InputError, match="list: unknown key"):
         read_experiment(path)
+
+
+def test_a_share_of_corrupted_losses_is_declared_like_noise() -> None:
+    problems = [{"problem": "sphere", "dim": 3, "corrupted": 0.2}]
+    experiment = experiment_from({**GOOD, "problems": problems})
+    (problem,) = experiment.problems
+    assert problem.label == "Sphere 20% corrupted, 3-D"
+    assert problem.make().name == "sphere 20% corrupted"
+    assert Experiment.from_specification(experiment.specification()) == experiment
+    with pytest.raises(InputError, match=r"problems\[0\].corrupted: expected a number in \[0, 1\), got 1.5"):
+        experiment_from({**GOOD, "problems": [{**problems[0], "corrupted": 1.5}]})
