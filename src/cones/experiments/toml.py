@@ -7,7 +7,7 @@ start = { mean = 0.0, sigma = 1.0 }
 
 [[problems]]
 problem = "sphere"            # see `cones problems`
-dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, corrupted (a share of the losses), sigma, maxfev
+dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, corrupted, sigma, maxfev
 
 [[methods]]
 method = "cones"              # see `cones methods`

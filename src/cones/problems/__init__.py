@@ -62,7 +62,7 @@ def problem_from(
     relative_noise: float | None = None,
     corrupted: float | None = None,
 ) -> Problem:
-    """A problem by name, optionally shifted, rotated (`rotation` is a seed), noisy and corrupted (a share of the losses).
+    """A problem by name, optionally shifted, rotated (`rotation` is a seed), noisy, with a share of corrupted losses.
 
     Example:
         >>> problem_from("sphere", 2, shift=3.0)([3.0, 3.0])

@@ -12,7 +12,7 @@ __all__ = ["ProblemSpec"]
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """A problem with its dimension, its shift, its rotation, its noise and the share of its losses that is corrupted."""
+    """A problem with its dimension, its shift, its rotation, its noise and its share of corrupted losses."""
 
     problem: str
     dim: int
