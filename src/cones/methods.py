@@ -58,7 +58,8 @@ class Settings(Limits, total=False):
     ]
     estimator: Annotated[
         Text | Estimator | None,
-        'Estimator of the gradient: "score_function" (default), "asebo", "recombination" (CoNES with a full '
+        'Estimator of the gradient: "score_function" (default), "orthogonal", "past_directions", "asebo", '
+        '"recombination" (CoNES with a full '
         'covariance), "quadratic" (the same with a model that reuses evaluations; up to 40 dimensions), or '
         '"module:Class".',
     ]
@@ -298,6 +299,7 @@ def _compose(
         component_from("optimizer", optimizer),
     )
     algorithm.design.check(popsize)
+    algorithm.estimator.check(start.dim, algorithm.design.plan(None, popsize, 0))
     if dtype != "float64":
         if not isinstance(start, DiagonalGaussian | LowRankGaussian):
             raise InputError(f"dtype: expected 'float64' with this belief, got {dtype!r}")

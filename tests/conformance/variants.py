@@ -24,6 +24,8 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "estimator": {
         "score_function": [{}],
         "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}],
+        "orthogonal": [{}, {"block": 3}],
+        "past_directions": [{}, {"directions": 2}],
         "recombination": [{}],
         "quadratic": [{"keep": 0.65}, {"keep": 0.7, "ridge": 0.1}],
     },

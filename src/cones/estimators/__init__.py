@@ -2,6 +2,8 @@
 
 from cones.estimators.asebo import Asebo
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopulation, Sample
+from cones.estimators.orthogonal import Orthogonal
+from cones.estimators.past_directions import PastDirections
 from cones.estimators.quadratic import Quadratic, QuadraticModel
 from cones.estimators.recombination import Recombination
 from cones.estimators.score_function import ScoreFunction
@@ -13,6 +15,8 @@ __all__ = [
     "Estimate",
     "Estimator",
     "NoiseLevel",
+    "Orthogonal",
+    "PastDirections",
     "PastPopulation",
     "Quadratic",
     "QuadraticModel",

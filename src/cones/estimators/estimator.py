@@ -106,6 +106,9 @@ class Estimator(Component, ABC):
     kind: ClassVar[str] = "estimator"
     remembers: ClassVar[int] = 0
 
+    def check(self, dim: int, plan: Plan) -> None:
+        """Raise if the estimator cannot work in `dim` dimensions with populations of this plan."""
+
     def plan(self, state: Any, plan: Plan) -> Plan:
         """The plan of the next population, given the design's plan."""
         return plan
