@@ -58,7 +58,7 @@ class Settings(Limits, total=False):
     ]
     estimator: Annotated[
         Text | Estimator | None,
-        'Estimator of the gradient: "score_function" (default), "orthogonal", "past_directions", "asebo", '
+        'Estimator of the gradient: "score_function" (default), "orthogonal", "past_directions", "rbo", "asebo", '
         '"recombination" (CoNES with a full '
         'covariance), "quadratic" (the same with a model that reuses evaluations; up to 40 dimensions), or '
         '"module:Class".',

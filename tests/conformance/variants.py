@@ -26,6 +26,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}],
         "orthogonal": [{}, {"block": 3}],
         "past_directions": [{}, {"directions": 2}],
+        "rbo": [{}, {"fit": "absolute"}, {"reuse": 2, "ridge": 0.5}],
         "recombination": [{}],
         "quadratic": [{"keep": 0.65}, {"keep": 0.7, "ridge": 0.1}],
     },

@@ -5,6 +5,7 @@ from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopu
 from cones.estimators.orthogonal import Orthogonal
 from cones.estimators.past_directions import PastDirections
 from cones.estimators.quadratic import Quadratic, QuadraticModel
+from cones.estimators.rbo import Rbo
 from cones.estimators.recombination import Recombination
 from cones.estimators.score_function import ScoreFunction
 from cones.estimators.shaping import SHAPINGS, Shaping, shaping_from
@@ -20,6 +21,7 @@ __all__ = [
     "PastPopulation",
     "Quadratic",
     "QuadraticModel",
+    "Rbo",
     "Recombination",
     "Sample",
     "ScoreFunction",
