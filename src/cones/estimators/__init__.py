@@ -1,6 +1,8 @@
 """Estimators of the gradient of the expected loss."""
 
 from cones.estimators.asebo import Asebo
+from cones.estimators.best_directions import BestDirections
+from cones.estimators.clipped import Clipped
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopulation, Sample
 from cones.estimators.orthogonal import Orthogonal
 from cones.estimators.past_directions import PastDirections
@@ -13,6 +15,8 @@ from cones.estimators.shaping import SHAPINGS, Shaping, shaping_from
 __all__ = [
     "SHAPINGS",
     "Asebo",
+    "BestDirections",
+    "Clipped",
     "Estimate",
     "Estimator",
     "NoiseLevel",

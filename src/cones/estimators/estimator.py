@@ -69,6 +69,7 @@ class Sample(NamedTuple):
         losses: the losses passed to `tell`, in the order of the candidates; NaN for failures.
         utilities: the losses after shaping; finite, low is good.
         past: the last `Estimator.remembers` populations, the latest first.
+        moved: the belief after earlier epochs with this population; None in the first. The estimate is in its frame.
     """
 
     population: Population
@@ -76,6 +77,7 @@ class Sample(NamedTuple):
     losses: Vector
     utilities: Vector
     past: tuple[PastPopulation, ...] = ()
+    moved: Belief | None = None
 
     @property
     def belief(self) -> Belief:
@@ -101,10 +103,12 @@ class Estimator(Component, ABC):
 
     Attributes:
         remembers: number of past populations in `Sample.past`.
+        epochs: number of estimates, and steps, from each population.
     """
 
     kind: ClassVar[str] = "estimator"
     remembers: ClassVar[int] = 0
+    epochs: int = 1
 
     def check(self, dim: int, plan: Plan) -> None:
         """Raise if the estimator cannot work in `dim` dimensions with populations of this plan."""
