@@ -14,6 +14,7 @@ from cones.methods import ES, NES, CoNES
 from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
+from cones.relatives import ARS, MORE, TRCMA, TRES
 from cones.run.checkpoint import load
 from cones.run.minimize import minimize, scipy_method
 from cones.run.resume import resume
@@ -39,6 +40,7 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARS",
     "CMA",
     "ES",
     "NES",
@@ -58,6 +60,7 @@ __all__ = [
     "Gradient",
     "InputError",
     "LowRankGaussian",
+    "MORE",
     "MissingExtraError",
     "Optimizer",
     "Population",
@@ -68,6 +71,8 @@ __all__ = [
     "StepStatus",
     "StopReason",
     "Strategy",
+    "TRES",
+    "TRCMA",
     "__version__",
     "load",
     "minimize",

@@ -89,7 +89,7 @@ def minimize(
         x0: initial candidate, shape (n,), or a belief. It is evaluated first, or the belief's mean, and is the result
             if nothing is better; not if `maxfev` leaves no room for it beside the first population.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
-        method: "cones", "nes", "es", "cma" or "sepcma".
+        method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
         callback: called after each iteration, as `callback(intermediate_result=r)` if that is its only parameter, else
             as `callback(x)` with the best candidate. To stop the run, it raises StopIteration.

@@ -4,7 +4,8 @@ With the estimate a of the mean's gradient in the frame, and s the standard devi
 
     shift = step_size 2 L a / (s d),     d = sqrt( tr(L L^T) / n )
 
-and the covariance stays. For L = d I and the estimator `best_directions` with raw losses, this is the paper's update
+and the covariance stays. For L = d I and the estimator `best_directions` with utilities linear in the losses, this is
+the paper's update
 
     x <- x - step_size / (b s) sum_k ( f(x + d z_k) - f(x - d z_k) ) z_k          over the b best directions
 

@@ -14,8 +14,8 @@ For given eta the entropy's bound gives omega in closed form, log(eta + omega) =
 if the entropy is within its bound. KL falls with eta, and eta follows from KL = radius^2: the dual has one unknown. If
 even the smallest eta stays in the ball, only the entropy is bounded.
 
-The model is that of the estimate (`estimator="quadratic"`). Where there is none yet, Stein's identity gives one from the
-gradient: g = a, H = 2 B.
+The model is that of the estimate (`estimator="quadratic"`). Where there is none yet, Stein's identity gives one from
+the gradient: g = a, H = 2 B.
 
 Reference: Abdolmaleki, Lioutikov, Peters, Lau, Reis & Neumann, Model-Based Relative Entropy Stochastic Search, NeurIPS
 2015. `rate` and `least_entropy` are the paper's gamma and H_0.
