@@ -55,9 +55,8 @@ class Settings(Limits, total=False):
     estimator: Annotated[
         Text | Estimator | None,
         'Estimator of the gradient: "score_function" (default), "orthogonal", "past_directions", "rbo", "asebo", '
-        '"recombination" (CoNES with a full '
-        'covariance), "quadratic" (the same with a model that reuses evaluations; up to 40 dimensions), or '
-        '"module:Class".',
+        '"best_directions" (ARS), "clipped" (TRES), "recombination" (CoNES with a full covariance), "quadratic" (the '
+        'same with a model that reuses evaluations; up to 40 dimensions), or "module:Class".',
     ]
     shaping: Annotated[
         str | Callable[[Vector], Any] | None,

@@ -146,7 +146,8 @@ OWN = {
     "radius sqrt(2 n), then Adam), or the radius of that ball.",
     "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
     "step": 'CoNES: a step rule instead of radius and solver: "evolution_path", "balls", "low_rank", '
-    '"convex,radius=R", or "module:Class".',
+    '"convex,radius=R", or "module:Class". ARS, TRES, MORE and TRCMA: the step rule, by default "ars", "plain", "more" '
+    'and "tr_cma".',
     "diagonal": "CMA: a diagonal covariance throughout.",
     "options": "CMA: further options of PyCMA by name.",
 }
