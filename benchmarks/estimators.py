@@ -1,6 +1,6 @@
 """Tables and figures of the experiments on estimators: `python -m benchmarks.estimators results`.
 
-`results/estimators`: the loss at the mean at the end, for each estimator with plain, natural and convex steps.
+`results/estimators`: the mean loss of the last population, for each estimator with plain, natural and convex steps.
 `results/corrupted`: the loss at the mean, without corruption, by evaluations.
 `results/relatives`: the loss at the mean at the end, and the best loss.
 """
@@ -38,7 +38,7 @@ def by_estimator(of_problem: dict[str, float]) -> dict[str, dict[str, float]]:
 
 def refined_table(folder: str | Path) -> str:
     """A row per problem, a column per estimator, in each cell plain / natural / convex; as Markdown."""
-    found = {problem: by_estimator(losses) for problem, losses in ends(summarise(Folder(folder))).items()}
+    found = {problem: by_estimator(losses) for problem, losses in ends(summarise(Folder(folder)), "mean_loss").items()}
     estimators = list(next(iter(found.values())))
     rows = [["ES / NES / CoNES", *estimators], ["---"] * (1 + len(estimators))]
     for problem, cells in found.items():
@@ -61,7 +61,7 @@ def _markdown(rows: list[list[str]]) -> str:
 
 def draw_refined(folder: str | Path, out: str | Path) -> None:
     """A panel per problem: the loss at the end over the estimator, a line per kind of step."""
-    found = ends(summarise(Folder(folder)))
+    found = ends(summarise(Folder(folder)), "mean_loss")
     figure = new_figure((13.6, 6.8))
     axes = figure.subplots(2, -(-len(found) // 2), squeeze=False)
     lines = {}
@@ -71,10 +71,13 @@ def draw_refined(folder: str | Path, out: str | Path) -> None:
         axis.set_yscale("log")
         for step in STEPS:
             values = [cells[name][step] for name in cells]
-            (lines[step],) = axis.plot(names, values, "o-", color=colour_of(step, list(STEPS)), linewidth=0.8)
+            (lines[step],) = axis.plot(
+                range(len(names)), values, "o-", color=colour_of(step, list(STEPS)), linewidth=0.8
+            )
         style_axis(axis, plain(problem), "")
+        axis.set_xticks(range(len(names)), names, fontsize=7)
     for axis in axes[:, 0]:
-        axis.set_ylabel("loss at the mean, at the end")
+        axis.set_ylabel("mean loss of the last population")
     legend_below(figure, lines, 4)
     save_figure(figure, out)
 
