@@ -17,6 +17,7 @@ from cones.records.folder import Folder
 __all__ = ["draw_corrupted", "draw_refined", "ends", "refined_table", "table"]
 
 STEPS = ("ES", "NES", "CoNES")
+COLOURS = 5  # they repeat after as many methods
 
 
 def ends(summary: Summary, column: str = "loss_at_mean") -> dict[str, dict[str, float]]:
@@ -90,9 +91,11 @@ def draw_corrupted(folder: str | Path, out: str | Path) -> None:
     lines = {}
     for axis, problem in zip(axes.flat, summary.problems, strict=True):
         axis.set_yscale("log")
-        for group in summary.of(problem):
+        for index, group in enumerate(summary.of(problem)):
             colour = colour_of(group.method, summary.methods)
             lines[group.method] = draw_curve(axis, *group.curve("loss_at_mean"), colour, True)
+            if index >= COLOURS:
+                lines[group.method].set_linestyle("--")
         style_axis(axis, plain(problem), "evaluations")
     axes[0, 0].set_ylabel("loss at the mean")
     legend_below(figure, lines, 2)

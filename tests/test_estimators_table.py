@@ -30,7 +30,7 @@ def test_cells_are_the_last_losses_of_the_runs() -> None:
 
 
 def test_the_robust_fit_converges_and_the_ridge_does_not() -> None:
-    """What the text says about a fifth of the losses arbitrary; both start at 900 and 99 times n."""
+    """What the text says about a fifth of the losses arbitrary; the means start at losses of 900 and 99."""
     for losses in ends(summarise(Folder(RESULTS / "corrupted"))).values():
         assert losses["rbo absolute"] < 120.0 < 900.0 < losses["rbo ridge"]
         assert losses["ranks"] < 120.0 < 900.0 < losses["raw losses"]
