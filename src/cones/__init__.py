@@ -15,6 +15,7 @@ from cones.methods import ES, NES, CoNES
 from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
+from cones.relatives import ARS, MORE, TRCMA, TRES
 from cones.result import Result
 from cones.run.checkpoint import load
 from cones.run.minimize import minimize, scipy_method
@@ -41,6 +42,7 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARS",
     "CMA",
     "ES",
     "NES",
@@ -60,6 +62,7 @@ __all__ = [
     "Gradient",
     "InputError",
     "LowRankGaussian",
+    "MORE",
     "MissingExtraError",
     "Optimizer",
     "Population",
@@ -72,6 +75,8 @@ __all__ = [
     "StepStatus",
     "StopReason",
     "Strategy",
+    "TRES",
+    "TRCMA",
     "__version__",
     "load",
     "minimize",
