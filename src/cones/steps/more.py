@@ -134,7 +134,7 @@ class MoreLagrangian(Lagrangian):
         return Step(
             shift=_from_axes(shift, self.matrix, self.outside),
             log_ratio=rest,
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=gain * self.scale,
             gap=slack * self.scale,
