@@ -60,7 +60,7 @@ def test_tell_without_ask() -> None:
         (lambda X: X, np.zeros(3), r"values: expected 4 losses, one per candidate, got shape \(3,\)"),
         (lambda X: X, np.zeros((4, 1)), r"values: expected 4 losses, one per candidate, got shape \(4, 1\)"),
         (lambda X: X, ["a"] * 4, "values: expected real numbers"),
-        (lambda X: X[:2], np.zeros(4), r"X: expected shape \(4, 2\), got shape \(2, 2\)"),
+        (lambda X: X[:2], np.zeros(4), r"values: expected 2 losses, one per row, got shape \(4,\)"),
         (lambda X: X + 1.0, np.zeros(4), r"X: expected the candidates of the last ask\(\)"),
     ],
 )

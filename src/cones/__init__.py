@@ -18,8 +18,10 @@ from cones.progress.stopping import StopReason
 from cones.relatives import ARS, MORE, TRCMA, TRES
 from cones.result import Result
 from cones.run.checkpoint import load
+from cones.run.journal import Journal, replay
 from cones.run.minimize import minimize, scipy_method
 from cones.run.resume import resume
+from cones.run.warm import start_from
 from cones.sampling import Population
 from cones.solvers import solve_step
 from cones.steps import Balls, StepRule
@@ -61,6 +63,7 @@ __all__ = [
     "FullGaussian",
     "Gradient",
     "InputError",
+    "Journal",
     "LowRankGaussian",
     "MORE",
     "MissingExtraError",
@@ -82,8 +85,10 @@ __all__ = [
     "minimize",
     "plot",
     "radius",
+    "replay",
     "resume",
     "scipy_method",
     "setting",
     "solve_step",
+    "start_from",
 ]

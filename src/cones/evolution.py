@@ -6,36 +6,38 @@ import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from cones.beliefs import Belief
+from cones.arrivals import Results
+from cones.beliefs import Belief, Gaussian
 from cones.checks import check_integer, check_kind
 from cones.errors import InputError
 from cones.estimators import Sample
 from cones.handover import checked_pair
+from cones.incremental import LARGEST_POPULATION, IncrementalStrategy
 from cones.iteration import Algorithm, AlgorithmState
 from cones.kernels.buffers import aligned
 from cones.progress import Descent, Earlier, Outcome
 from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met, share_spent
 from cones.restarts import DescentEnd, NextDescent, Restarts
 from cones.restarts.start import generator, start_of
-from cones.sampling import NoiseBlock, NoiseStream, Population
+from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
+from cones.sampling.worth import frame_noise, weighted
 from cones.space.lagrangian import Lagrangian, Told
 from cones.steps import IterationInfo
-from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
 __all__ = ["EvolutionStrategy"]
 
-# Populations of more bytes than this are computed in chunks.
-LARGEST_POPULATION = 2**30
 # With constraints, bounds are part of the Lagrangian up to this dimension.
 CLIPPED_UP_TO = 100
+# Noise of populations whose candidates are asked for one by one. No run has as many iterations.
+SINGLE_DRAWS = 2**32
 
 
-class EvolutionStrategy(Strategy):
+class EvolutionStrategy(IncrementalStrategy):
     """A method composed of components; created by `cones.ES`, `cones.NES` and `cones.CoNES`."""
 
     SAVED_FIELDS: ClassVar[tuple[str, ...]] = (
-        *Strategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts", "first_popsize",
+        *IncrementalStrategy.SAVED_FIELDS, "start", "noise", "algorithm", "chunked", "restarts", "first_popsize",
         "noisy",
     )  # fmt: skip
 
@@ -109,6 +111,23 @@ class EvolutionStrategy(Strategy):
         utilities = self.algorithm.shaping(losses)
         components = self.state.components or AlgorithmState()
         sample = Sample(noise.population, noise, losses, utilities, components.past, told)
+        return self.algorithm.update(components, sample, self._info())
+
+    def _draw(self, number: int) -> Population:
+        components = self.state.components or AlgorithmState()
+        plan = self.algorithm.estimator.plan(components.estimator, Plan(self.popsize))  # in pairs, one would wait
+        return Population(self.state.belief, plan, self.noise, SINGLE_DRAWS + number).within(self.box)
+
+    def _asked_population(self) -> Population | None:
+        return None if self._asked_noise is None else self._asked_noise.population
+
+    def _move_by(self, results: Results, weights: Vector) -> Outcome:
+        belief, components = self.state.belief, self.state.components or AlgorithmState()
+        assert isinstance(belief, Gaussian)
+        population = Population(belief, Plan(len(weights)), self.noise, self.state.iteration, self.box)
+        noise = NoiseBlock(population, frame_noise(belief, results.points, results.drawn))
+        utilities = weighted(self.algorithm.shaping(results.losses), weights)
+        sample = Sample(population, noise, results.losses, utilities, components.past, points=results.candidates)
         return self.algorithm.update(components, sample, self._info())
 
     def _info(self) -> IterationInfo:

@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from cones import storage
 from cones.beliefs import Belief, StepStatus
-from cones.checks import check_array, check_kind, check_same, check_shape
+from cones.checks import check_array, check_integer, check_kind, check_same, check_shape
 from cones.component import Storable
 from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
 from cones.kernels.buffers import BufferPool
@@ -48,7 +48,7 @@ from cones.types import Matrix, Vector
 
 __all__ = ["CHECKPOINT", "Strategy"]
 
-CHECKPOINT = "cones checkpoint", 7  # format name and version
+CHECKPOINT = "cones checkpoint", 8  # format name and version
 LEVEL_OVER = 10  # iterations; see `Strategy.best_belief`
 INFEASIBLE = 11  # the status of a run that has converged to a point that is not feasible
 # Outside this range, squares of candidates soon underflow or overflow: the belief has collapsed or diverged.
@@ -171,11 +171,26 @@ class Strategy(Storable, ABC):
                 f"the states in the checkpoint do not fit together ({type(error).__name__}: {error})"
             ) from error
 
-    def ask(self) -> Matrix | Population:
-        """Candidates to evaluate, shape (popsize, n), read-only. Repeated calls before `tell` return the same ones.
+    def ask(self, count: int | None = None) -> Matrix | Population:
+        """Candidates to evaluate, read-only.
 
-        If they would take too much memory, they are a `Population`, which yields them in chunks.
+        Without `count`, the popsize candidates of this iteration, shape (popsize, n); repeated calls before `tell`
+        return the same ones. If they would take too much memory, they are a `Population`, which yields them in chunks.
+
+        With `count`, that many candidates that nobody has, shape (count, n): every call returns others. They can be
+        told in any order and in any parts, late or never, and the belief moves whenever the results are worth a
+        population. After `cones.load`, candidates that were out come first.
+
+        Example:
+            >>> import cones
+            >>> es = cones.CoNES([1.0, 2.0], rng=0)
+            >>> first, second = es.ask(1), es.ask(1)
+            >>> es.tell(second, (second**2).sum(axis=1))
+            >>> es.result.nfev
+            1
         """
+        if count is not None:
+            return self._ask_some(check_integer("count", count, 1))
         iteration = self.state.iteration
         if self._asked is None or self._asked[0] != iteration:
             candidates: Matrix | Population = self._fitting(self._sample)
@@ -185,21 +200,57 @@ class Strategy(Storable, ABC):
         return self._asked[1]
 
     def tell(self, X: ArrayLike | Population, values: ArrayLike, constraints: ArrayLike | None = None) -> None:
-        """Update the belief with the losses of the last `ask`.
+        """Update the belief with losses.
 
         Args:
-            X: the return value of `ask`.
-            values: popsize losses in the order of the candidates. NaN ranks worst. If none is finite, the belief stays
-                as it is.
+            X: the return value of `ask`, or some of its rows in any order. Candidates are known by their values.
+            values: one loss per row of X. NaN ranks worst. If none of a population is finite, the belief stays as it
+                is.
             constraints: for each candidate a row of numbers that are at most 0 if it is feasible, shape (popsize, m).
-                An equality h = 0 is two of them, h and -h. In every iteration, or in none.
+                An equality h = 0 is two of them, h and -h. In every iteration, or in none. Only for whole populations.
         """
-        candidates, losses, state = self._told(X), self._losses(values), self.state
-        merits, told = losses, None
+        if self._is_part(X):
+            if constraints is not None or self.state.lagrangian is not None:
+                raise InputError(
+                    "X: expected the whole population with constraints, unchanged and in order, got others"
+                )
+            self._tell_some(X, values)
+            return
+        candidates, losses = self._told(X), self._losses(values)
         if (rows := self._constraints(constraints, self.popsize)) is not None:
-            lagrangian = state.lagrangian or self.new_lagrangian(rows.shape[1])
-            told = told_from(losses, rows, self._beyond(candidates, lagrangian), lagrangian, state.belief.dim)
-            losses, merits = told.losses, told.merits()
+            lagrangian = self.state.lagrangian or self.new_lagrangian(rows.shape[1])
+            beyond = self._beyond(candidates, lagrangian)
+            told = told_from(losses, rows, beyond, lagrangian, self.state.belief.dim)
+            self._note("whole", losses.tolist(), rows.tolist())
+            self._advance(told.losses, self._move, candidates, losses.size, told)
+            return
+        self._note("whole", losses.tolist())
+        self._advance(losses, self._move, candidates, losses.size)
+
+    def _is_part(self, X: ArrayLike | Population) -> bool:
+        """True if X is to be told row by row, and not as the population of this iteration."""
+        return False
+
+    def _ask_some(self, count: int) -> Matrix:
+        raise InputError(f"count: expected none with {self.method}, which asks for whole populations, got {count}")
+
+    def _tell_some(self, X: Any, values: ArrayLike) -> None:
+        raise NotImplementedError
+
+    def _note(self, kind: str, *content: Any) -> None:
+        """Note an event for the journal of the run, if there is one."""
+
+    def _advance(
+        self,
+        losses: Vector,
+        move: Callable[[Vector, Told | None], Outcome],
+        candidates: Matrix | Population,
+        evaluations: int,
+        told: Told | None = None,
+    ) -> None:
+        """An iteration with these losses; `evaluations` of them have not been counted yet."""
+        state = self.state
+        merits = losses if told is None else told.merits()
         failed = np.isnan(losses)
         failures = int(np.count_nonzero(failed))
         self.history.trim(state.iteration)
@@ -207,7 +258,7 @@ class Strategy(Storable, ABC):
         lost_in_a_row = state.failed_in_a_row + 1 if lost else 0
         fault = NO_FINITE_LOSS.name if lost and (state.best_fun == math.inf or lost_in_a_row >= FAILED_IN_A_ROW) else ""
         with self._pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            outcome: Outcome = self._fitting(self._move, merits, told)
+            outcome: Outcome = self._fitting(move, merits, told)
             spread = outcome.belief.spread()
             mean_loss, deviation = _mean_and_deviation(merits)
             if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and outcome.belief.is_finite()):
@@ -236,7 +287,7 @@ class Strategy(Storable, ABC):
             belief=outcome.belief,
             components=outcome.state,
             iteration=state.iteration + 1,
-            evaluations=state.evaluations + losses.size,
+            evaluations=state.evaluations + evaluations,
             best_x=best_x,
             best_fun=float(losses[best]) if improved else state.best_fun,
             violation=violation if improved else state.violation,
@@ -273,14 +324,14 @@ class Strategy(Storable, ABC):
             warnings.warn(
                 f"iteration {state.iteration}: {outcome.status.value} (shown once; result.failed_steps counts them)",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         if lost and not state.failed_populations and not fault:
             warnings.warn(
                 f"iteration {state.iteration}: no loss of the population is finite; the run stops after "
                 f"{FAILED_IN_A_ROW} such populations in a row (shown once; history['mean_loss'] is NaN in them)",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def _no_step_is_found(self) -> bool:
@@ -311,6 +362,7 @@ class Strategy(Storable, ABC):
         loss = float(check_array("value", value).reshape(()))
         row = None if constraints is None else check_array("constraints", constraints).reshape(1, -1)
         sides = self._constraints(row, 1)
+        self._note("start", loss, *([] if row is None else [row.tolist()]))
         counted = replace(state, evaluations=1)
         if sides is not None and state.lagrangian is None:
             counted = replace(counted, lagrangian=self.new_lagrangian(sides.shape[1]))

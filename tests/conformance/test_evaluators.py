@@ -84,3 +84,25 @@ def test_losses_that_are_not_numbers_are_named(kind: str) -> None:
         pytest.raises(InputError, match=r"fun: expected it to return a number, got str 'high'"),
     ):
         evaluator.losses(np.zeros((2, 1)))
+
+
+def test_a_stream_gives_back_what_was_put_in_or_the_evaluator_says_that_it_has_none(kind: str) -> None:
+    X = np.random.default_rng(0).standard_normal((17, 3))
+    with made(kind, Objective(loss, (1.0,))) as evaluator:
+        if "map" in kind:
+            with pytest.raises(InputError, match="got MapEvaluator, which evaluates whole populations"):
+                evaluator.stream()
+            return
+        found: dict[int, float] = {}
+        with evaluator.stream() as stream:
+            waiting = list(range(len(X)))
+            while len(found) < len(X):
+                for _ in range(min(stream.free(), len(waiting))):
+                    stream.put(waiting[0], X[waiting[0]])
+                    waiting.pop(0)
+                for key, value in stream.take():
+                    assert key not in found
+                    found[key] = value
+        assert not stream.failures
+        np.testing.assert_allclose([found[k] for k in range(len(X))], losses(X, 1.0))
+        np.testing.assert_allclose(evaluator.losses(X), losses(X, 1.0))  # and populations after it

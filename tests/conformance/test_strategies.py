@@ -327,3 +327,29 @@ def test_settings_are_in_the_signature_and_typos_are_answered(method: str) -> No
         METHODS[method]([1.0, 2.0], popsizes=10)
     with pytest.raises(InputError, match="popsize: expected"):
         METHODS[method]([1.0, 2.0], popsize=1)
+
+
+@every_strategy
+def test_single_candidates_survive_a_checkpoint_or_are_refused(
+    method: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    straight, saved = (begun(method, settings) for _ in range(2))
+    if method in ("cma", "sepcma") or settings.get("chunked"):
+        with pytest.raises(InputError, match="count: expected none"):
+            straight.ask(1)
+        return
+    size = straight.popsize
+    for es in (straight, saved):
+        for _ in range(2 * size - 3):
+            X = es.ask(2)  # the second of each is out when the run is saved
+            es.tell(X[:1], losses_of(X[:1]))
+    saved.save(tmp_path / "run.ckpt")
+    loaded: Any = cones.load(tmp_path / "run.ckpt")
+    out = loaded.ask(2 * size - 3)
+    np.testing.assert_array_equal(out, straight.arrivals.candidates(list(straight.arrivals.out)))  # type: ignore[attr-defined]
+    for es in (straight, loaded):
+        for row in out[::-1, None]:
+            es.tell(row, losses_of(row))
+    assert straight.state.iteration >= 2
+    assert straight.state.evaluations == 4 * size - 6
+    assert_same_run(straight, loaded)

@@ -106,6 +106,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="evaluations at a time (default 1; --command: one per core), -1 for one per core; for functions also "
         "ray, ray://HOST:PORT, or tcp://HOST:PORT of a Dask scheduler",
     )
+    how.add_argument(
+        "--asynchronous",
+        action="store_true",
+        help="a worker that is free gets a new candidate at once: for evaluations of unequal length",
+    )
     end = parser.add_argument_group("when to stop")
     for name in LIMITS:
         end.add_argument(f"--{name}", metavar="V", type=float, help=sentence_of(name))
@@ -254,6 +259,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         rng=options.seed,
         vectorized=options.vectorized,
         workers=workers,
+        asynchronous=options.asynchronous,
         disp=not options.quiet,
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,

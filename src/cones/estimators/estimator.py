@@ -74,6 +74,7 @@ class Sample(NamedTuple):
         told: what the merits come from; None without constraints. Merits change from one iteration to the next, so an
             estimator that keeps losses keeps `values`, and gets them again by `losses_of`.
         moved: the belief after earlier epochs with this population; None in the first. The estimate is in its frame.
+        points: the evaluated candidates, if they are not what the belief makes of the noise: results of older beliefs.
     """
 
     population: Population
@@ -83,6 +84,7 @@ class Sample(NamedTuple):
     past: tuple[PastPopulation, ...] = ()
     told: Told | None = None
     moved: Belief | None = None
+    points: Matrix | None = None
 
     @property
     def values(self) -> Vector | Matrix:
@@ -103,6 +105,8 @@ class Sample(NamedTuple):
 
     def candidates(self) -> Matrix:
         """The evaluated candidates, shape (popsize, n)."""
+        if self.points is not None:
+            return self.points
         return self.population.block(0, len(self.population), drawn=self.noise.kept)
 
     def followed(self, count: int) -> tuple[PastPopulation, ...]:

@@ -12,6 +12,7 @@ from cones.evaluate.mapped import MapEvaluator
 from cones.evaluate.pool import PoolEngine
 from cones.evaluate.ray_engine import RayEngine
 from cones.evaluate.serial import SerialEvaluator
+from cones.evaluate.stream import Stream
 from cones.evaluate.workers import Workers, evaluator_from
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "PoolEngine",
     "RayEngine",
     "SerialEvaluator",
+    "Stream",
     "ThreadEngine",
     "Workers",
     "evaluator_from",

@@ -1,42 +1,25 @@
-"""Evaluation on an engine: candidates are sent in tasks; one that fails is tried again, and then counts as NaN."""
+"""Evaluation on an engine: populations in a few tasks per worker, or candidates one after the other."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, BrokenExecutor, Future
-from dataclasses import dataclass, replace
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION
 from itertools import pairwise
 from typing import Any
 
-from cones.errors import InputError, StateError
+from cones.evaluate.attempts import Dispatcher, Task, Tasks
 from cones.evaluate.candidates import Candidates, is_lazy, rows
-from cones.evaluate.engine import Blame, CallTimeoutError, Engine
+from cones.evaluate.engine import Engine
 from cones.evaluate.evaluator import Evaluator, Objective
-from cones.evaluate.task import run_task
+from cones.evaluate.stream import Stream
 from cones.types import Vector
 
 __all__ = ["DispatchEvaluator"]
 
 # A few tasks per worker: large ones cost less to send, several even out candidates that take longer.
 TASKS_PER_WORKER = 4
-# Seconds between looks for futures that somebody else has cancelled, of which nobody is told.
-LOOK_SECONDS = 1.0
-# Attempts after the first for a candidate whose worker was lost, by default.
-RETRIES = 2
-# Losses of a task that are not blamed on it; more of them are, so that a run ends.
-LOSSES = 100
-
-
-@dataclass(frozen=True)
-class _Task:
-    first: int
-    last: int
-    attempt: int = 0  # how often it has failed
-    losses: int = 0  # how often its worker was lost and that is not counted
-    suspect: bool = False  # may have killed a worker: it is tried while no other is
-    alone: bool = False  # was in a task that lost its worker; nobody knows whether it had begun there
 
 
 class DispatchEvaluator(Evaluator):
@@ -52,27 +35,9 @@ class DispatchEvaluator(Evaluator):
         self, objective: Objective, engine: Engine, timeout: float | None = None, retries: int | None = None
     ) -> None:
         super().__init__()
-        self._engine, self._timeout, self._retries = engine, timeout, retries
-        self._objective = objective
-        try:
-            self._installed = engine.install(objective)
-        except BaseException:
-            engine.abort()
-            raise
+        self._engine, self._timeout, self._objective = engine, timeout, objective
+        self._dispatcher = Dispatcher(objective, engine, timeout, retries)
         self._seconds = 0.0  # that a candidate of the last population took
-        self._hanging: list[Future[Vector]] = []  # calls that were given up and still hold their workers
-
-    def hanging(self) -> int:
-        """The number of workers held by calls that were given up and may still return."""
-        self._hanging = [future for future in self._hanging if not future.done()]
-        return len(self._hanging)
-
-    def gave_up(self, future: Future[Vector]) -> None:
-        self._hanging.append(future)
-
-    def reinstall(self) -> None:
-        """Send the objective again: a lost worker may have held the only copy."""
-        self._installed = self._engine.install(self._objective)
 
     def goes_alone(self, candidates: Candidates) -> bool:
         """True if each candidate is a task of its own. A `Population` is too large to send so often."""
@@ -83,13 +48,17 @@ class DispatchEvaluator(Evaluator):
         self.partial = self._objective.unknown(len(candidates))
         self.failures = {}
         begin = time.monotonic()
-        round_ = _Round(self, candidates, self.partial)
+        alone = self.goes_alone(candidates)
+        round_ = _Round(self._dispatcher, candidates, alone, self.partial, self.failures)
         try:
             round_.run()
         finally:
             round_.close()
         self._seconds = (time.monotonic() - begin) * min(round_.workers, len(candidates)) / len(candidates)
         return self.partial.copy()
+
+    def stream(self) -> Stream[Any]:
+        return _DispatchStream(self._dispatcher)
 
     def close(self) -> None:
         self._engine.close()
@@ -98,100 +67,37 @@ class DispatchEvaluator(Evaluator):
         self._engine.abort()
 
 
-class _Round:
+class _Round(Tasks):
     """The evaluation of one population."""
 
-    def __init__(self, evaluator: DispatchEvaluator, candidates: Candidates, losses: Vector) -> None:
-        self._evaluator, self._candidates, self._losses = evaluator, candidates, losses
-        self._engine, self._timeout = evaluator._engine, evaluator._timeout
-        self.workers = self._engine.workers  # once: a cluster has to be asked
-        self._shared: Any = None
-        self._raised: dict[int, BaseException] = {}
+    def __init__(
+        self, dispatcher: Dispatcher, candidates: Candidates, alone: bool, losses: Vector, failures: dict[int, str]
+    ) -> None:
+        super().__init__(dispatcher)
+        self._candidates, self._losses, self._failures = candidates, losses, failures
         count = len(candidates)
-        tasks = count if evaluator.goes_alone(candidates) else min(count, TASKS_PER_WORKER * self.workers)
+        tasks = count if alone else min(count, TASKS_PER_WORKER * self.workers)
         edges = [count * i // tasks for i in range(tasks + 1)]
-        self._waiting = deque(_Task(first, last) for first, last in pairwise(edges))
-        self._under_way: dict[Future[Vector], tuple[_Task, float]] = {}
+        self._waiting = deque(Task(first, last) for first, last in pairwise(edges))
 
     def run(self) -> None:
         self._share()
         while self._waiting or self._under_way:
-            self._send()
-            if not self._under_way:
-                raise StateError(f"workers: all of them hang: no answer in timeout = {self._timeout:g} seconds")
-            until = FIRST_COMPLETED if self._waiting else FIRST_EXCEPTION
-            self._engine.wait(self._under_way, self._next_look(), until)
-            for future in [future for future in self._under_way if future.done()]:
-                if future in self._under_way:
-                    self._take(future)
-            self._end_hanging()
+            self._step(FIRST_COMPLETED if self._waiting else FIRST_EXCEPTION)
             self._raise_first()
 
-    def close(self) -> None:
-        # After an interrupt, the losses that have arrived are kept.
-        for future, (task, _) in self._under_way.items():
-            future.cancel()
-            if future.done() and not future.cancelled() and future.exception() is None:
-                self._losses[task.first : task.last] = future.result()
-        self._unshare()
+    def _part(self, task: Task) -> Any:
+        return rows(self._candidates, task.first, task.last)
+
+    def _got(self, task: Task, losses: Vector) -> None:
+        self._losses[task.first : task.last] = losses
+
+    def _gave_up(self, candidate: int, reason: str) -> None:
+        self._failures[candidate] = reason
 
     def _share(self) -> None:
         if is_lazy(self._candidates):
             self._shared = self._engine.share(self._candidates)
-
-    def _unshare(self) -> None:
-        if self._shared is not None:
-            self._engine.unshare(self._shared)
-            self._shared = None
-
-    def _send(self) -> None:
-        while self._waiting and len(self._under_way) < self._limit():
-            task = self._waiting.popleft()
-            part = rows(self._candidates, task.first, task.last) if self._shared is None else self._shared
-            try:
-                future = self._engine.submit(
-                    run_task, self._evaluator._installed, part, task.first, task.last, timeout=self._timeout
-                )
-            except BrokenExecutor as error:
-                self._waiting.appendleft(task)
-                self._recover(error)
-                continue
-            allowed = self._timeout + self._engine.grace if self._timeout else math.inf
-            deadline = time.monotonic() + allowed
-            self._under_way[future] = task, deadline
-
-    def _limit(self) -> int:
-        """The most tasks in progress. One that may have killed a worker runs alone, so that it can be blamed."""
-        free = self.workers - self._evaluator.hanging()
-        if self._waiting[0].suspect or any(task.suspect for task, _ in self._under_way.values()):
-            return min(1, free)
-        # With a timeout a task must not wait at a worker: its time would run.
-        return free if self._timeout else (1 + self._engine.ahead) * free
-
-    def _next_look(self) -> float:
-        deadline = min(deadline for _, deadline in self._under_way.values())
-        return min(LOOK_SECONDS, max(0.0, deadline - time.monotonic()))
-
-    def _take(self, future: Future[Vector]) -> None:
-        task, _ = self._under_way.pop(future)
-        error = None if not future.cancelled() and future.exception() is None else _error_of(future)
-        if error is None:
-            self._losses[task.first : task.last] = future.result()
-        elif isinstance(error, CallTimeoutError):
-            self._failed(task, f"no answer in {self._timeout:g} seconds")
-        elif self._engine.is_lost(error):
-            self._lost(task, self._engine.blame(future, error, task.suspect))
-            self._recover(error)
-        else:
-            cause = self._engine.cause(error)
-            if self._evaluator._retries is None or _is_ours(cause):
-                if isinstance(cause, ModuleNotFoundError):
-                    cause = StateError(
-                        f"workers: a worker has no module {cause.name!r}; install it where the workers run"
-                    )
-                self._raised[task.first] = cause
-                return
-            self._failed(task, f"{type(cause).__name__}: {cause}", getattr(cause, "cones_candidate", None))
 
     def _raise_first(self) -> None:
         """Raise the exception of the first candidate that raised, once all candidates before it are done."""
@@ -202,79 +108,46 @@ class _Round:
         if not self._waiting and all(task.first > first for task, _ in self._under_way.values()):
             raise self._raised[first]
 
-    def _lost(self, task: _Task, blame: Blame) -> None:
-        if blame is Blame.KILLER or task.losses >= LOSSES:
-            late = self._timeout and 0.0 < self._engine.grace < math.inf
-            reason = f", or gave no answer in {self._timeout:g} seconds" if late else ""
-            self._failed(replace(task, alone=task.alone or task.last - task.first > 1), f"its worker was lost{reason}")
-        elif blame is Blame.NONE:
-            self._again([replace(task, losses=task.losses + 1)])
-        else:
-            singles = _singles(replace(task, losses=task.losses + 1, suspect=True))
-            self._waiting.extend(singles)  # once the others are done
 
-    def _failed(self, task: _Task, reason: str, candidate: int | None = None) -> None:
-        """Count a failure of a task. Of several candidates, each is tried alone first.
+class _DispatchStream(Tasks, Stream[Any]):
+    """Each candidate is a task of its own, sent as soon as a worker is free."""
 
-        Args:
-            candidate: the one of them that failed, if that is known: it counts as tried.
-        """
-        allowed = RETRIES if self._evaluator._retries is None else self._evaluator._retries
-        if task.last - task.first > 1:
-            singles = _singles(task)
-            if candidate is not None:
-                self._again([single for single in singles if single.first != candidate])
-                self._failed(singles[candidate - task.first], reason)
-            else:
-                self._again(singles)
-        elif task.attempt < allowed:
-            self._again([replace(task, attempt=task.attempt + 1)])
-        else:
-            tries = f"{task.attempt + 1} times" if task.attempt else "once"
-            self._evaluator.failures[task.first] = f"{reason}, {tries}{' alone' if task.alone else ''}"
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        Tasks.__init__(self, dispatcher)
+        Stream.__init__(self)
+        self._rows: dict[int, tuple[Any, Vector]] = {}  # by the number of the task
+        self._done: list[tuple[Any, float]] = []
+        self._number = 0
 
-    def _again(self, tasks: list[_Task]) -> None:
-        self._waiting.extendleft(reversed(tasks))
+    def free(self) -> int:
+        return self.workers - self._dispatcher.hanging() - len(self._rows)
 
-    def _recover(self, error: BaseException) -> None:
-        shares_again = self._engine.recover()
-        if shares_again or isinstance(error, BrokenExecutor):
-            # What the others need may be gone, too, and not all of them would ever say so.
-            for future in self._under_way:
-                future.cancel()
-            self._again([task for task, _ in self._under_way.values()])
-            self._under_way.clear()
-        if shares_again:
-            self._evaluator.reinstall()
-            self._unshare()
-            self._share()
+    def put(self, key: Any, candidate: Vector) -> None:
+        self._rows[self._number] = key, candidate
+        self._waiting.append(Task(self._number, self._number + 1))
+        self._number += 1
 
-    def _end_hanging(self) -> None:
-        now = time.monotonic()
-        hanging = [future for future, (_, deadline) in self._under_way.items() if deadline <= now and not future.done()]
-        for future in hanging:
-            task, _ = self._under_way.pop(future)
-            if self._engine.withdraw(future):
-                self._again([task])
-                continue
-            if not self._engine.give_up(future):
-                self._evaluator.gave_up(future)
-            self._failed(task, f"no answer in {self._timeout:g} seconds")
+    def take(self) -> list[tuple[Any, float]]:
+        self.failures = {}
+        while not self._done:
+            self._step(FIRST_COMPLETED)
+            if self._raised:
+                raise self._raised[min(self._raised)]
+            self.workers = self._engine.workers  # a cluster may grow
+        done, self._done = self._done, []
+        return done
 
+    def _part(self, task: Task) -> Any:
+        return self._rows[task.first][1][None, :]
 
-def _singles(task: _Task) -> list[_Task]:
-    """Its candidates, each as a task of its own."""
-    return [replace(task, first=k, last=k + 1) for k in range(task.first, task.last)]
+    def _got(self, task: Task, losses: Vector) -> None:
+        key, _ = self._rows.pop(task.first)
+        self._done.append((key, float(losses.flat[0])))
 
+    def _gave_up(self, candidate: int, reason: str) -> None:
+        key, _ = self._rows.pop(candidate)
+        self.failures[key] = reason
+        self._done.append((key, math.nan))
 
-def _error_of(future: Future[Vector]) -> BaseException:
-    try:
-        future.result()
-    except BaseException as error:
-        return error
-    raise AssertionError("a future without an error was asked for it")
-
-
-def _is_ours(error: BaseException) -> bool:
-    """True for errors of the setup, which another attempt cannot mend."""
-    return isinstance(error, (InputError, ModuleNotFoundError))
+    def _share(self) -> None:
+        """Each task has its own candidate."""

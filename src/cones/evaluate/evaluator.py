@@ -11,6 +11,7 @@ import numpy as np
 
 from cones.errors import InputError
 from cones.evaluate.candidates import Candidates, chunks, is_lazy
+from cones.evaluate.stream import Stream
 from cones.kernels.buffers import BufferPool
 from cones.space.constraints import Constraints
 from cones.types import Matrix, Vector
@@ -151,6 +152,13 @@ class Evaluator(ABC):
     @abstractmethod
     def losses(self, candidates: Candidates) -> Vector:
         """One loss per candidate, in order; NaN for a candidate without one."""
+
+    def stream(self) -> Stream[Any]:
+        """Candidates one after the other, for `asynchronous=True`. An evaluator that does not override it cannot."""
+        raise InputError(
+            "workers: expected a number, an Executor, an Engine, Ray or Dask with asynchronous=True, "
+            f"got {type(self).__name__}, which evaluates whole populations"
+        )
 
     def close(self) -> None:  # noqa: B027 - most evaluators hold nothing
         """Release what the evaluator itself has started."""

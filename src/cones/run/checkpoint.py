@@ -13,6 +13,7 @@ from typing import Any
 from cones import storage
 from cones.errors import CheckpointError
 from cones.files import check_path
+from cones.incremental import IncrementalStrategy
 from cones.locks import locked
 from cones.strategy import CHECKPOINT, Strategy
 
@@ -33,7 +34,7 @@ def save(path: str | PathLike[str], strategy: Strategy, run: Mapping[str, Any] |
 
 
 def load(path: str | PathLike[str], allow: Iterable[Any] = ()) -> Strategy:
-    """The strategy of a checkpoint, ready to `ask`.
+    """The strategy of a checkpoint, ready to `ask`. Single candidates that were out are asked for again.
 
     Args:
         path: the checkpoint.
@@ -48,7 +49,10 @@ def load(path: str | PathLike[str], allow: Iterable[Any] = ()) -> Strategy:
         >>> bool((cones.load(path).ask() == es.ask()).all())
         True
     """
-    return read(path, allow)[0]
+    strategy = read(path, allow)[0]
+    if isinstance(strategy, IncrementalStrategy):
+        strategy.ask_again()
+    return strategy
 
 
 def read(path: str | PathLike[str], allow: Iterable[Any] = ()) -> tuple[Strategy, dict[str, Any]]:

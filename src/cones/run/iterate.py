@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+import numpy as np
+
+from cones.errors import InputError
 from cones.evaluate import Evaluator
-from cones.progress.stopping import StopReason
+from cones.incremental import IncrementalStrategy
+from cones.progress.stopping import MaxFev, StopReason
 from cones.run.log import RunLog
 from cones.space.lagrangian import split
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["Observer", "iterate"]
+# More candidates than this many populations should not be out at a time.
+MOST_OUT = 8
+
+__all__ = ["Observer", "check_asynchronous", "iterate"]
 
 
 class Observer:
@@ -47,8 +56,14 @@ class Observer:
         """The evaluator is closed. An exception that ended the run propagates after this call."""
 
 
-def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observer]) -> StopReason:
-    """Ask, evaluate and tell until an observer or the strategy has a reason to stop."""
+def iterate(
+    strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observer], asynchronous: bool = False
+) -> StopReason:
+    """Ask, evaluate and tell until an observer or the strategy has a reason to stop.
+
+    With `asynchronous`, a worker that is free gets a candidate at once. Observers are then told after each iteration,
+    and `evaluated` is called with the losses as they come.
+    """
     with ExitStack() as stack:
         for observer in observers:
             stack.callback(observer.ended)
@@ -56,26 +71,85 @@ def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observ
         log = stack.enter_context(RunLog(strategy, evaluator))
         for observer in observers:
             observer.begun()
-        while (reason := _reason(strategy, observers)) is None:
-            begin = time.perf_counter()
-            candidates = strategy.ask()
-            for observer in observers:
-                observer.asked()
-            asked = time.perf_counter()
-            losses, constraints = split(evaluator.losses(candidates))
-            evaluated = time.perf_counter()
-            log.evaluated()
-            for observer in observers:
-                observer.evaluated(losses, evaluated - asked)
-            strategy.tell(candidates, losses, constraints)
-            seconds = asked - begin + time.perf_counter() - evaluated
-            for observer in observers:
-                observer.told(seconds)
-            log.told()
+        if asynchronous:
+            reason = _as_they_arrive(check_asynchronous(strategy), evaluator, observers, log)
+        else:
+            reason = _by_populations(strategy, evaluator, observers, log)
         log.finished(reason)
         for observer in observers:
             observer.finished(reason)
     return reason
+
+
+def check_asynchronous(strategy: Strategy) -> IncrementalStrategy:
+    """The strategy; an error if it takes whole populations only."""
+    if not isinstance(strategy, IncrementalStrategy):
+        raise InputError(f"asynchronous: expected method 'cones', 'nes' or 'es', got {strategy.method!r}")
+    return strategy
+
+
+def _by_populations(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observer], log: RunLog) -> StopReason:
+    while (reason := _reason(strategy, observers)) is None:
+        begin = time.perf_counter()
+        candidates = strategy.ask()
+        for observer in observers:
+            observer.asked()
+        asked = time.perf_counter()
+        losses, constraints = split(evaluator.losses(candidates))
+        evaluated = time.perf_counter()
+        log.evaluated()
+        for observer in observers:
+            observer.evaluated(losses, evaluated - asked)
+        strategy.tell(candidates, losses, constraints)
+        seconds = asked - begin + time.perf_counter() - evaluated
+        for observer in observers:
+            observer.told(seconds)
+        log.told()
+    return reason
+
+
+def _as_they_arrive(
+    strategy: IncrementalStrategy, evaluator: Evaluator, observers: Sequence[Observer], log: RunLog
+) -> StopReason:
+    with evaluator.stream() as stream:
+        if (workers := stream.free()) > MOST_OUT * strategy.popsize:
+            warnings.warn(
+                f"asynchronous: {workers} workers and popsize = {strategy.popsize}: most results are old when they "
+                f"come, and the run may diverge; give popsize={-(-workers // MOST_OUT)} or more",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        out, reason, begin = 0, None, time.perf_counter()
+        while True:
+            reason = reason or _reason(strategy, observers)
+            if reason is not None and (reason.name != "maxfev" or not out):
+                return reason
+            room = 0 if reason else int(min(stream.free(), _left(strategy) - out))
+            if room > 0:
+                for identity, candidate in zip(*strategy.ask_identified(room), strict=True):
+                    stream.put(identity, candidate)
+                out += room
+            asked = time.perf_counter()
+            identities, losses = zip(*stream.take(), strict=True)
+            out -= len(losses)
+            evaluator.failures = {k: stream.failures[i] for k, i in enumerate(identities) if i in stream.failures}
+            evaluated, iteration = time.perf_counter(), strategy.state.iteration
+            log.evaluated()
+            for observer in observers:
+                observer.evaluated(np.array(losses), evaluated - asked)
+            strategy.tell_identified(identities, np.array(losses))
+            if strategy.state.iteration > iteration:
+                now = time.perf_counter()
+                for observer in observers:
+                    observer.told(asked - begin + now - evaluated)
+                log.told()
+                begin = now
+
+
+def _left(strategy: Strategy) -> float:
+    """Evaluations that are left of the budget. What is out belongs to it."""
+    limits = [criterion.limit - criterion.reserve for criterion in strategy.criteria if isinstance(criterion, MaxFev)]
+    return min(limits, default=math.inf) - strategy.state.evaluations
 
 
 def _reason(strategy: Strategy, observers: Sequence[Observer]) -> StopReason | None:

@@ -13,11 +13,13 @@ from typing import Any
 from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.evaluate import Evaluator
 from cones.evaluate.race import RacingEvaluator
+from cones.incremental import IncrementalStrategy
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
+from cones.run.journal import Journal
 from cones.run.noise import Estimate, FinalEvaluations
 from cones.run.notebook import NotebookProgress, in_notebook
 from cones.run.racing import RaceReport
@@ -27,7 +29,7 @@ from cones.storage import check_storable
 from cones.strategy import Strategy
 from cones.types import Vector
 
-__all__ = ["run_to_end"]
+__all__ = ["journal_of", "run_to_end"]
 
 # Without `checkpoint_every`, a checkpoint is written once the last one is this many seconds old.
 CHECKPOINT_SECONDS = 30.0
@@ -44,10 +46,13 @@ def run_to_end(
     noisy: bool | None = None,
     estimate: Estimate | None = None,
     function: str = "",
+    asynchronous: bool = False,
+    events: int | None = None,
 ) -> Result:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
-    `estimate` is that of the checkpoint from which the run continues, `function` the name for it.
+    `estimate` is that of the checkpoint from which the run continues, `function` the name for it, `events` the length
+    of its journal.
     """
     outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
     race = RaceReport(strategy, evaluator) if isinstance(evaluator, RacingEvaluator) else None
@@ -60,7 +65,9 @@ def run_to_end(
         if checkpoint is not None:
             run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy, "function": function}
             run["early_end"] = race is not None
-            observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final))
+            run["asynchronous"] = asynchronous
+            journal = _journal(strategy, checkpoint, events) if asynchronous else None
+            observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final, journal))
         if display:
             observers.append(display)
         if callback is not None:
@@ -69,7 +76,7 @@ def run_to_end(
         evaluator.abort()
         raise
     try:
-        reason = iterate(strategy, evaluator, observers)
+        reason = iterate(strategy, evaluator, observers, asynchronous)
     except KeyboardInterrupt:
         reason = INTERRUPTED
     except (Exception, SystemExit) as error:
@@ -86,6 +93,20 @@ def run_to_end(
     return result
 
 
+def _journal(strategy: Strategy, checkpoint: str | PathLike[str], events: int | None) -> Journal:
+    """The journal beside a checkpoint. Candidates that were out when the run ended are asked for again."""
+    journal = Journal(journal_of(checkpoint), events)
+    if isinstance(strategy, IncrementalStrategy):
+        strategy.journal = journal
+        strategy.ask_again()
+    return journal
+
+
+def journal_of(checkpoint: str | PathLike[str]) -> str:
+    """The path of the journal that belongs to a checkpoint."""
+    return f"{fspath(checkpoint)}.journal"
+
+
 class _Outcome(Observer):
     """The result, including the known losses of an interrupted population."""
 
@@ -99,7 +120,7 @@ class _Outcome(Observer):
         self._asked = self._strategy.state.iteration
 
     def evaluated(self, losses: Vector, seconds: float) -> None:
-        self.failed_in(f"iteration {self._asked}")
+        self.failed_in(f"iteration {self._strategy.state.iteration}")
 
     def failed_in(self, place: str) -> None:
         """Note why candidates of the last evaluation have no loss."""
@@ -128,13 +149,17 @@ class _Outcome(Observer):
 class _Saver(Observer):
     """Writes checkpoints. A failure to write the first is an error, a later one a warning."""
 
-    def __init__(self, strategy: Strategy, path: str, run: dict[str, Any], final: FinalEvaluations) -> None:
-        self._strategy, self._path, self._run, self._final = strategy, path, run, final
+    def __init__(
+        self, strategy: Strategy, path: str, run: dict[str, Any], final: FinalEvaluations, journal: Journal | None
+    ) -> None:
+        self._strategy, self._path, self._run, self._final, self._journal = strategy, path, run, final, journal
         self._every: int | None = run["checkpoint_every"]
         self._write()
 
     def _write(self) -> None:
-        checkpoints.save(self._path, self._strategy, {**self._run, "estimate": self._final.estimate})
+        events = None if self._journal is None else self._journal.count
+        run = {**self._run, "estimate": self._final.estimate, "events": events}
+        checkpoints.save(self._path, self._strategy, run)
         self._state, self._time = self._strategy.state, time.monotonic()
 
     def begun(self) -> None:

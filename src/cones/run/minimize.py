@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from cones.beliefs import Belief
-from cones.checks import check_bool, check_integer, check_non_negative, check_one_of
+from cones.checks import check_bool, check_integer, check_non_negative, check_one_of, check_positive
 from cones.component import suggestion
 from cones.divergences import Chart, Divergence
 from cones.errors import InputError
@@ -28,9 +28,11 @@ from cones.progress import CATOL
 from cones.restarts import Bipop, Restarts
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
+from cones.run.iterate import check_asynchronous
 from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
 from cones.run.racing import racing_evaluator
+from cones.run.warm import Initial, start_from
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.space.constraints import constraints_from
@@ -46,9 +48,10 @@ RESTARTS_UP_TO = 10_000  # ... and up to this dimension: beyond, descents do not
 
 def minimize(
     fun: Callable[..., Any],
-    x0: ArrayLike | Belief,
+    x0: ArrayLike | Belief | None = None,
     args: Any = (),
     *,
+    initial: Initial | None = None,
     method: str = "cones",
     sigma0: ArrayLike | None = None,
     bounds: Any = None,
@@ -59,6 +62,7 @@ def minimize(
     timeout: float | None = None,
     retries: int | None = None,
     early_end: bool = False,
+    asynchronous: bool = False,
     disp: bool = False,
     rng: Rng = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -98,6 +102,8 @@ def minimize(
             candidate per row, and returns k losses. NaN ranks worst.
         x0: initial candidate, shape (n,), or a belief. It is evaluated first, or the belief's mean, and is the result
             if nothing is better; not if `maxfev` leaves no room for it beside the first population.
+        initial: instead of x0, what is known: evaluations (X, y) of this function or of a similar one, a result, the
+            path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
@@ -113,6 +119,9 @@ def minimize(
         timeout: seconds per candidate before it counts as lost; for processes, executors and clusters.
         retries: how many times to retry a candidate that raises, hangs or loses its worker before it counts as NaN. By
             default, exceptions of `fun` propagate, and lost workers and hanging calls are retried twice.
+        asynchronous: True: a worker that is free gets a new candidate at once, and nobody waits for the slowest of a
+            population. The belief moves whenever the results are worth a population. For evaluations of unequal
+            length. The run depends on the order in which results arrive; see `cones.Journal`.
         early_end: end candidates that are sure to be among the worse half of their population. `fun` is called with
             the further argument `race`: `race.is_over(loss_so_far, share_done)` is True when it may return; see
             `cones.Race`. An ended candidate counts by its rank, as if costs came evenly.
@@ -159,6 +168,12 @@ def minimize(
         name = next(iter(unknown))
         names = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
         raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, names)}")
+    if initial is not None:
+        if x0 is not None:
+            raise InputError("x0: expected none beside initial, which says where to start, got both")
+        x0, sigma0 = start_from(initial, None if sigma0 is None else check_positive("sigma0", sigma0), bounds)
+    elif x0 is None:
+        raise InputError("x0: expected a start, or initial, got neither")
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     settings: dict[str, Any] = {
         "bounds": bounds, "rng": rng, "popsize": popsize, "radius": radius, "belief": belief,
@@ -181,9 +196,14 @@ def minimize(
         if name not in known:
             raise TypeError(f"{name}: not a setting of method {method!r}")
     strategy = make(x0, sigma0, **given, **limits)
+    if check_bool("asynchronous", asynchronous):
+        check_asynchronous(strategy)
     strategy.criteria = with_reserve(strategy.criteria, noisy, strategy.popsize)
     strategy.state = replace(strategy.state, catol=check_non_negative("catol", catol))
     parts = constraints_from(constraints, strategy.start_point(), bool(vectorized))
+    if asynchronous and (parts is not None or early_end):
+        other = "early_end" if parts is None else "constraints"
+        raise InputError(f"asynchronous: expected False with {other}, which needs whole populations, got True")
     if parts is not None:
         strategy.state = replace(strategy.state, lagrangian=strategy.new_lagrangian(parts.count))
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized), constraints=parts)
@@ -214,6 +234,7 @@ def minimize(
             checkpoint_every,
             noisy,
             function=checkpoints.name_of(fun),
+            asynchronous=asynchronous,
         )
 
 

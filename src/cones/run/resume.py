@@ -13,13 +13,16 @@ from cones.checks import check_bool, check_integer, check_kind
 from cones.errors import CheckpointError, InputError
 from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
 from cones.files import check_path
+from cones.incremental import IncrementalStrategy
 from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
-from cones.run.loop import run_to_end
+from cones.run.journal import events_of, replay_events
+from cones.run.loop import journal_of, run_to_end
 from cones.run.noise import Estimate, with_reserve
 from cones.run.racing import racing_evaluator
 from cones.space.constraints import constraints_from
+from cones.strategy import Strategy
 
 __all__ = ["resume"]
 
@@ -66,6 +69,7 @@ def resume(
     with checkpoints.owned(path):
         strategy, run = checkpoints.read(path, allow)
         noisy, every, estimate = _settings_of(run, path)
+        events = _replayed(strategy, run, path)
         strategy.state = replace(strategy.state, fault="")  # the cause may be fixed by now
         if limits:
             kept = {  # an implied maxiter is implied again, unless there is a budget now
@@ -91,14 +95,31 @@ def resume(
             )
         else:
             evaluator = evaluator_from(objective, workers, timeout, retries)
-        function = checkpoints.name_of(fun)
+        function, asynchronous = checkpoints.name_of(fun), bool(run.get("asynchronous"))
         if (before := run.get("function")) and checkpoints.is_another(function, before):
             warnings.warn(
                 f"fun: the run in {path} was started with {before}, and continues with {function}",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate, function)
+        return run_to_end(
+            strategy, evaluator, rows, callback, disp, path, every, noisy, estimate, function, asynchronous, events
+        )
+
+
+def _replayed(strategy: Strategy, run: Mapping[str, Any], path: str | PathLike[str]) -> int | None:
+    """Tell an asynchronous run what its journal has after the checkpoint. The length of the journal."""
+    known, journal = run.get("events"), journal_of(path)
+    if known is None or not isinstance(strategy, IncrementalStrategy):
+        return None
+    known = check_integer("events", known, 0)
+    if not os.path.exists(journal):
+        raise CheckpointError(f"{journal}: no such file; an asynchronous run continues with its journal")
+    events = events_of(journal)
+    if len(events) < known:
+        raise CheckpointError(f"{journal}: expected at least {known} events, got {len(events)}")
+    replay_events(events[known:], strategy, journal)
+    return len(events)
 
 
 def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[bool | None, int | None, Estimate]:
@@ -109,6 +130,7 @@ def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[boo
         check_bool("early_end", run.get("early_end", False))
         if not isinstance(name := run.get("function", ":"), str) or ":" not in name:
             raise InputError(f"function: expected module:name, got {name!r:.80}")
+        check_bool("asynchronous", run.get("asynchronous", False))
         check_kind("estimate", estimate, (Estimate, type(None)))
         noisy = None if noisy is None else check_bool("noisy", noisy)
         every = None if every is None else check_integer("checkpoint_every", every, 1)

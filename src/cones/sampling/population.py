@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cones.beliefs import Belief
+from cones.component import Storable
 from cones.errors import InputError
 from cones.kernels.buffers import BufferPool, aligned, new_vector
 from cones.sampling.design import PRODUCT_ROWS, Plan
@@ -23,7 +24,7 @@ CHUNK_BYTES = 2**26
 
 
 @dataclass(frozen=True)
-class Population:
+class Population(Storable):
     """A lazy array of shape (popsize, n). It holds a few vectors, whatever the number of candidates.
 
     Iterating yields chunks of rows, arrays of shape (k, n):
