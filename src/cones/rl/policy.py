@@ -42,6 +42,14 @@ class Network:
         """The number of parameters."""
         return sum((inputs + self.bias) * outputs for inputs, outputs in pairwise(self.sizes))
 
+    def deviations(self) -> Vector:
+        """Deviations of random parameters that give every unit an input of variance 1, if observations have it.
+
+        They are 1 / sqrt(k) for a unit with k weights, its bias among them (LeCun et al., Efficient BackProp, 1998).
+        """
+        layers = [(inputs + self.bias, outputs) for inputs, outputs in pairwise(self.sizes)]
+        return np.concatenate([np.full(fan_in * outputs, fan_in**-0.5) for fan_in, outputs in layers])
+
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
         place, values = 0, inputs
         for layer, (width, height) in enumerate(pairwise(self.sizes)):

@@ -14,9 +14,9 @@ from cones.rl.environments import import_gymnasium, spaces_of
 from cones.rl.episode import Episode, Episodes
 from cones.rl.gymnasium_episode import GymnasiumEpisode
 from cones.rl.mujoco_episode import MujocoEpisode
+from cones.rl.physics import PHYSICS
 from cones.rl.policy import Network
 from cones.rl.spaces import flat_size
-from cones.rl.tasks import PHYSICS
 from cones.types import Matrix, Vector
 
 __all__ = ["Placement", "Rollouts", "episode_of", "network_of"]
@@ -98,5 +98,5 @@ def network_of(task: str, hidden: tuple[int, ...], bias: bool) -> tuple[Network,
 
 
 def episode_of(task: str, network: Network, space: dict[str, object]) -> Episode:
-    """The fastest episodes for a task: compiled ones for the paper's four, gymnasium's for any other."""
+    """The fastest episodes for a task: compiled ones for gymnasium's MuJoCo tasks, gymnasium's for any other."""
     return MujocoEpisode(task, network, space) if task in PHYSICS else GymnasiumEpisode(task, network, space)

@@ -9,9 +9,9 @@ import numpy as np
 
 from cones.checks import check_integer, check_shape
 from cones.errors import InputError
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
-__all__ = ["action_from", "check_space", "describe_spaces", "flat", "flat_size"]
+__all__ = ["action_from", "action_range", "check_space", "describe_spaces", "flat", "flat_size"]
 
 
 def describe_spaces(environment: Any) -> dict[str, Any]:
@@ -70,6 +70,17 @@ def action_from(outputs: Vector, space: dict[str, Any]) -> Any:
     if space["kind"] == "discrete":
         return int(np.argmax(outputs)) + int(space["first"])
     if "low" in space:
-        low, high = (np.array(space[name], dtype=np.float64) for name in ("low", "high"))  # null is NaN
-        outputs = np.fmin(np.fmax(outputs, low), high)
+        low, high, middle, half = action_range(space)
+        outputs = np.fmin(np.fmax(middle + half * outputs, low), high)
     return outputs.reshape(space["shape"]).astype(space["dtype"])
+
+
+def action_range(space: dict[str, Any]) -> Matrix:
+    """Four rows for the numbers of a Box: lowest, highest (NaN if unbounded), and the affine map of outputs.
+
+    An output of -1 means the lowest action and 1 the highest. Where a bound is missing, outputs are actions.
+    """
+    low, high = (np.array(space[name], dtype=np.float64) for name in ("low", "high"))  # null is NaN
+    middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    bounded = np.isfinite(half)
+    return np.stack([low, high, np.where(bounded, middle, 0.0), np.where(bounded, half, 1.0)])

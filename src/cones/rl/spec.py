@@ -16,14 +16,15 @@ from cones.fields import check_fields
 from cones.radius import PathLength
 from cones.records.method import RATES, MethodSpec, file_name, method_from
 from cones.rl.environments import spaces_of
+from cones.rl.policy import Network
 from cones.rl.tasks import PAPER
 from cones.steps import Balls
 from cones.strategy import Strategy
 
 __all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 
-# For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
-OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
+# For tasks that are not the paper's.
+OTHERS = {"hidden": 16, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
 # A training run has a few hundred iterations, and its episodes are noisy. With the smaller first radius of
 # `radius="adaptive"` elsewhere, the mean of HalfCheetah's policies hardly moves for 10^6 timesteps.
 FEW_ITERATIONS = Balls(mean=PathLength(1.5, largest=1e6))
@@ -37,7 +38,7 @@ class TaskSpec:
     timesteps: int
     hidden: tuple[int, ...]
     bias: bool
-    sigma: float
+    sigma: float | None  # initial deviation of the weights; None: 1 / sqrt(k) for a unit with k weights
     episodes: int = 1  # per candidate and iteration
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
     evaluation_episodes: int = 10
@@ -55,7 +56,8 @@ class TaskSpec:
             check_integer(name, parts[name], 1)
         for size in parts["hidden"]:
             check_integer("hidden", size, 1)
-        check_positive("sigma", parts["sigma"])
+        if parts["sigma"] is not None:
+            check_positive("sigma", parts["sigma"])
         return TaskSpec(**parts)
 
 
@@ -77,12 +79,13 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
     if budget is None:
         budget = paper.limit if paper else 1e6
     target = given.get("target", paper.target if paper else None)
+    sigma = given.get("sigma", paper.sigma if paper else None)
     return TaskSpec(
         task=task,
         timesteps=check_integer(f"{place}timesteps", budget, 1),
         hidden=tuple(check_integer(f"{place}hidden", size, 1) for size in layers),
         bias=check_bool(f"{place}bias", given.get("bias", paper.bias if paper else True)),
-        sigma=check_positive(f"{place}sigma", given.get("sigma", paper.sigma if paper else OTHERS["sigma"])),
+        sigma=None if sigma is None else check_positive(f"{place}sigma", sigma),
         episodes=check_integer(f"{place}episodes", given.get("episodes", 1), 1),
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
@@ -137,12 +140,13 @@ class TrainingRun:
             "seed": self.seed,
         }
 
-    def strategy(self, dim: int) -> Strategy:
-        """The strategy at its start, for a policy of `dim` parameters."""
+    def strategy(self, network: Network) -> Strategy:
+        """The strategy at its start."""
         settings = self.settings
         if settings.get("radius") == "adaptive":
             settings["radius"] = FEW_ITERATIONS
-        return self.method.strategy(np.zeros(dim), self.task.sigma, self.seed, settings, maxiter=math.inf)
+        sigma = network.deviations() if self.task.sigma is None else self.task.sigma
+        return self.method.strategy(np.zeros(network.dim), sigma, self.seed, settings, maxiter=math.inf)
 
     def experiment(self) -> dict[str, Any]:
         """The specification of an experiment that has this run only."""
@@ -172,5 +176,5 @@ def new_run(task: str, method: str, rng: int, timesteps: float | None, settings:
     spec = task_from({"task": task, "timesteps": timesteps, **of_task})
     run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
     spaces_of(task)
-    run.strategy(10)  # settings that cannot work are found before anything is written
+    run.strategy(Network((4, 2)))  # settings that cannot work are found before anything is written
     return run

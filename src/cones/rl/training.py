@@ -54,7 +54,7 @@ class Training(Session):
         self.run = run
         self.network, self._space = network_of(run.task.task, run.task.hidden, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
-        strategy, extra = kept or (run.strategy(self.network.dim), None)
+        strategy, extra = kept or (run.strategy(self.network), None)
         seen = Normaliser.empty(self.network.sizes[0])
         if extra is not None:
             self._check(strategy, extra)
