@@ -33,7 +33,7 @@ def run() -> str:
     head = ["task", "physics", "this engine", "gymnasium, actions given", "gymnasium, NumPy policy", "SyncVectorEnv"]
     head += ["of the physics' throughput", "over gymnasium with a policy", "best possible", "target"]
     return table(TITLE, head, rows) + (
-        f"\nMuJoCo {mujoco.__version__}. {EPISODES} episodes with policies of random weights, the paper's on its tasks; "
+        f"\nMuJoCo {mujoco.__version__}. {EPISODES} episodes with random policies, the paper's on its tasks; "
         "terminations are off, so that all run the same steps. The physics alone repeats the engine's actions by bare "
         "mj_step on the same threads, and by mj_rnePostConstraint where a task needs contact forces. Targets: at least "
         f"{OF_PHYSICS} of the physics' throughput on all tasks, "

@@ -118,7 +118,7 @@ def _on_tasks(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
         table = Keys(entry, f"tasks[{i}].", TASK_KEYS)
         tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
         with _errors_in(f"tasks[{i}]."):
-            spaces_of(tasks[-1].task)
+            spaces_of(tasks[-1].source)
     experiment = Experiment(
         name=_name(keys.need("name")),
         title=str(keys.get("title", "")),

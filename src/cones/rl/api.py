@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,10 +22,11 @@ from cones.files import check_path
 from cones.records.folder import Folder
 from cones.records.record import read_record
 from cones.records.session import UnwrittenError, execute, read_checkpoint
-from cones.rl.environments import check_task_allowed
+from cones.rl.environments import check_task_allowed, spaces_of
 from cones.rl.episode import Episodes
-from cones.rl.policy import Policy
+from cones.rl.policy import Policy, check_spaces
 from cones.rl.rollouts import Placement, Rollouts, episode_of
+from cones.rl.source import Source, source_from
 from cones.rl.spec import TrainingRun, new_run
 from cones.rl.training import Training
 from cones.types import Vector
@@ -55,9 +57,10 @@ class Trained:
 
 
 def train(
-    task: str,
+    task: Any,
     method: str = "cones",
     *,
+    env_kwargs: Mapping[str, Any] | None = None,
     timesteps: float | None = None,
     rng: int = 0,
     out: str | PathLike[str] | None = None,
@@ -71,8 +74,10 @@ def train(
     """Train a policy on a gymnasium environment.
 
     Args:
-        task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
+        task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first. Or its class,
+            a function that makes it, an environment or a vector environment; each worker makes its own.
         method: "cones", "es", "nes", "ars", "tres", "more", "trcma", "cma" or "sepcma".
+        env_kwargs: keyword arguments that the environment is made with.
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
         rng: the seed. A run with the same seed gives the same numbers, wherever its episodes run.
         out: a folder that keeps the run: checkpoint, record, policy. `resume` continues it.
@@ -86,12 +91,13 @@ def train(
         callback: called with the `Training` after every iteration and every evaluation, and once more at the end. It
             may raise StopIteration to end the training.
         **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
-            `bias` (True if units have one), `sigma` (initial standard deviation of the weights), `episodes` per
-            candidate, `evaluate_every` iterations, `evaluation_episodes`, `target`; and of the method: popsize,
-            learning_rate, variance_learning_rate, radius, belief and others. The paper's for its tasks by default.
+            `bias` (True if units have one), `sigma` (initial standard deviation of the weights; by default
+            1 / sqrt(k) for a unit with k weights), `episodes` per candidate, `evaluate_every` iterations,
+            `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate, radius,
+            belief and others. The paper's for its tasks by default.
 
-    Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than the paper's run
-    in processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
+    Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than MuJoCo's run in
+    processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
 
     Example:
         >>> trained = train("CartPole-v1", timesteps=2000, popsize=4, hidden=[], threads=1)
@@ -99,13 +105,15 @@ def train(
         True
     """
     placement = Placement(threads, workers, timeout, retries)
-    run = new_run(task, method, rng, timesteps, settings)
-    return execute_training(run, out, placement, callback, allow=run.method.own_components())
+    source = source_from(task, env_kwargs)
+    run = new_run(source, method, rng, timesteps, settings)
+    return execute_training(run, out, placement, callback, allow=run.method.own_components(), source=source)
 
 
 def resume(
     folder: str | PathLike[str],
     *,
+    task: Any = None,
     timesteps: float | None = None,
     threads: int | None = None,
     workers: Workers | None = None,
@@ -118,14 +126,16 @@ def resume(
 
     Args:
         folder: what `train` was given as `out`.
+        task: what `train` was given as `task`, if it was an environment or a function that has no name in a module.
         timesteps: another budget, to train longer.
         threads, workers, timeout, retries, callback: as for `train`.
         allow: components of your own that the run may name, and the task if it is "module:Name-v0"; nothing else is
             imported. See `cones.load`.
     """
     placement = Placement(threads, workers, timeout, retries)
-    run, components = kept_run(folder, timesteps, allow)
-    return execute_training(run, folder, placement, callback, timesteps is not None, components)
+    run, components = kept_run(folder, timesteps, [*_listed(allow), *_listed(task)])
+    source = None if task is None else _same(source_from(task, run.task.env_kwargs or None), run.task.task)
+    return execute_training(run, folder, placement, callback, timesteps is not None, components, source)
 
 
 def load_policy(folder: str | PathLike[str], allow: Iterable[Any] = ()) -> Policy:
@@ -148,12 +158,42 @@ def load_policy(folder: str | PathLike[str], allow: Iterable[Any] = ()) -> Polic
     return Policy.load(path, allow)
 
 
-def evaluate(policy: Policy, episodes: int = 100, *, rng: int = 0, threads: int | None = None) -> Episodes:
-    """Run episodes of a policy: their `returns`, `lengths`, and `problems` where one failed."""
+def evaluate(
+    policy: Policy, episodes: int = 100, *, task: Any = None, rng: int = 0, threads: int | None = None
+) -> Episodes:
+    """Run episodes of a policy: their `returns`, `lengths`, and `problems` where one failed.
+
+    `summary()` of the result has the mean with its confidence interval.
+
+    Args:
+        policy: of `train` or `load_policy`.
+        episodes: how many.
+        task: another environment of the same spaces; by default the one that the policy was trained on.
+        rng: the seed.
+        threads: simulations at a time, one per core by default.
+    """
+    source = policy.source or Source(policy.task, policy.env_kwargs)
+    if task is not None:
+        source = source_from(task)
+    check_spaces(policy, spaces_of(source), source.name)
     words = np.random.SeedSequence(check_integer("rng", rng, 0)).generate_state(check_integer("episodes", episodes, 1))
-    with Rollouts(episode_of(policy.task, policy.network, policy.space), Placement(threads)) as rollouts:
+    with Rollouts(episode_of(source, policy.network, policy.space), Placement(threads)) as rollouts:
         parameters = np.tile(policy.parameters, (len(words), 1))
         return rollouts.episodes(parameters, policy.shift, policy.scale, [int(word) for word in words])
+
+
+def _same(source: Source, name: str) -> Source:
+    """The source, if it has the name that a folder has."""
+    if source.name != name:
+        raise InputError(f"task: expected {name}, of which the folder is, got {source.name}")
+    return source
+
+
+def _listed(things: Any) -> list[Any]:
+    """What may be one thing, several or None, as a list."""
+    if things is None:
+        return []
+    return list(things) if isinstance(things, (list, tuple, set, frozenset)) else [things]
 
 
 def kept_run(
@@ -167,7 +207,7 @@ def kept_run(
     data = place.experiment()
     try:
         run = TrainingRun.from_experiment(data)
-        components = _allowed(run, [allow] if isinstance(allow, str) or callable(allow) else list(allow))
+        components = _allowed(run, _listed(allow))
     except InputError as error:
         raise InputError(f"{folder}: {error}") from None
     except (TypeError, KeyError, AttributeError) as error:
@@ -187,8 +227,9 @@ def kept_run(
 
 def _allowed(run: TrainingRun, allow: list[Any]) -> list[Any]:
     """The components in `allow`; an error if the run names one, or a task with a module, that is not there."""
-    check_task_allowed(run.task.task, [thing for thing in allow if isinstance(thing, str)])
-    components = [thing for thing in allow if thing != run.task.task]
+    check_task_allowed(run.task.task, [thing for thing in allow if isinstance(thing, str) or inspect.isclass(thing)])
+    components = [thing for thing in allow if isinstance(thing, str) or inspect.isclass(thing)]
+    components = [thing for thing in components if thing != run.task.task]
     known = {thing if isinstance(thing, str) else identifier(thing) for thing in components}
     for name in run.method.own_components():
         if name not in known:
@@ -203,6 +244,7 @@ def execute_training(
     callback: Callable[[Training], None] | None = None,
     another_budget: bool = False,
     allow: Iterable[Any] = (),
+    source: Source | None = None,
 ) -> Trained:
     """Start a run, or continue it from its checkpoint in `out`, and train until it ends or Ctrl-C."""
     sessions: list[Training] = []
@@ -224,7 +266,7 @@ def execute_training(
         else:
             place.claim(run.experiment())
         try:
-            execute(partial(Training, placement=placement), run, place, follow, allow=allow)
+            execute(partial(Training, placement=placement, source=source), run, place, follow, allow=allow)
         except KeyboardInterrupt:
             stop = "interrupted"
             if not sessions:

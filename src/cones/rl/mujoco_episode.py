@@ -33,7 +33,7 @@ class MujocoEpisode(Episode):
     RELEASES_LOCK = True
 
     def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
-        simulator, sizes = Simulator.of(self.task), np.array(self.network.sizes)
+        simulator, sizes = Simulator.of(self.task.name), np.array(self.network.sizes)
         layers, actions = np.empty((sizes.size, sizes.max())), action_range(self.space["action"])
         with simulator.kernel.quiet_warnings():
             simulator.kernel.episode(

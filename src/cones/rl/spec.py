@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from cones.radius import PathLength
 from cones.records.method import RATES, MethodSpec, file_name, method_from
 from cones.rl.environments import spaces_of
 from cones.rl.policy import Network
+from cones.rl.source import Source, source_from
 from cones.rl.tasks import PAPER
 from cones.steps import Balls
 from cones.strategy import Strategy
@@ -43,10 +44,21 @@ class TaskSpec:
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
     evaluation_episodes: int = 10
     target: float | None = None  # a reward to reach; it ends nothing
+    env_kwargs: dict[str, Any] = field(default_factory=dict)  # what the environment is made with
 
     @property
     def label(self) -> str:
         return self.task
+
+    @property
+    def source(self) -> Source:
+        return Source(self.task, self.env_kwargs)
+
+    def specification(self) -> dict[str, Any]:
+        data = asdict(self)
+        if not self.env_kwargs:
+            del data["env_kwargs"]  # records from before there were any are the same
+        return data
 
     @staticmethod
     def from_specification(data: Mapping[str, Any]) -> TaskSpec:
@@ -62,7 +74,8 @@ class TaskSpec:
 
 
 TASK_KEYS = (
-    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target"
+    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target",
+    "env_kwargs",
 )  # fmt: skip
 
 
@@ -90,6 +103,7 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
         target=None if target is None else check_number(f"{place}target", target),
+        env_kwargs=source_from(task, given.get("env_kwargs")).kwargs,
     )
 
 
@@ -133,7 +147,7 @@ class TrainingRun:
 
     def specification(self) -> dict[str, Any]:
         return {
-            "task": asdict(self.task),
+            "task": self.task.specification(),
             "method": self.method.method,
             "label": self.method.label,
             "settings": self.settings,
@@ -154,7 +168,7 @@ class TrainingRun:
             "name": "training",
             "methods": [asdict(self.method)],
             "title": self.task.task,
-            "tasks": [asdict(self.task)],
+            "tasks": [self.task.specification()],
         }
         return json.loads(json.dumps(data))  # type: ignore[no-any-return]
 
@@ -168,13 +182,13 @@ class TrainingRun:
         return TrainingRun(TaskSpec.from_specification(tasks[0]), method, method.seeds[0])
 
 
-def new_run(task: str, method: str, rng: int, timesteps: float | None, settings: Mapping[str, Any]) -> TrainingRun:
+def new_run(source: Source, method: str, rng: int, timesteps: float | None, settings: Mapping[str, Any]) -> TrainingRun:
     """The run that keyword arguments describe. Each of them is checked."""
     of_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
     of_method = {name: value for name, value in settings.items() if name not in TASK_KEYS}
     seed = check_integer("rng", rng, 0)
-    spec = task_from({"task": task, "timesteps": timesteps, **of_task})
+    spec = task_from({"task": source.name, "timesteps": timesteps, "env_kwargs": source.kwargs, **of_task})
     run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
-    spaces_of(task)
+    spaces_of(source)
     run.strategy(Network((4, 2)))  # settings that cannot work are found before anything is written
     return run

@@ -18,6 +18,7 @@ from cones.rl.episode import Episodes
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Policy
 from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
+from cones.rl.source import Source
 from cones.rl.spec import TrainingRun
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
@@ -50,16 +51,23 @@ class Training(Session):
     )
     KEEPS_CHECKPOINT = True  # to train on
 
-    def __init__(self, run: TrainingRun, kept: Kept | None = None, placement: Placement | None = None) -> None:
+    def __init__(
+        self,
+        run: TrainingRun,
+        kept: Kept | None = None,
+        placement: Placement | None = None,
+        source: Source | None = None,
+    ) -> None:
         self.run = run
-        self.network, self._space = network_of(run.task.task, run.task.hidden, run.task.bias)
+        self._source = source or run.task.source
+        self.network, self._space = network_of(self._source, run.task.hidden, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
         strategy, extra = kept or (run.strategy(self.network), None)
         seen = Normaliser.empty(self.network.sizes[0])
         if extra is not None:
             self._check(strategy, extra)
             seen = extra["normaliser"]
-        self.rollouts = Rollouts(episode_of(run.task.task, self.network, self._space), placement)
+        self.rollouts = Rollouts(episode_of(self._source, self.network, self._space), placement)
         super().__init__(strategy, _Returns(self), extra)
         self._seen = {self.iteration: seen}  # by iteration: the next one's counts once the strategy is told
 
@@ -175,7 +183,8 @@ class Training(Session):
     def policy(self) -> Policy:
         """The mean policy, with the normaliser as it is now."""
         seen, mean = self.normaliser, self.strategy.state.belief.mean
-        return Policy(self.run.task.task, self.network, mean, seen.shift, seen.scale, self._space)
+        task, source = self.run.task, self._source
+        return Policy(task.task, self.network, mean, seen.shift, seen.scale, self._space, task.env_kwargs, source)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}
