@@ -110,9 +110,11 @@ def _physics(simulator: Simulator, actions: Sequence[Matrix]) -> Callable[[], ob
 def _actions(environment: Any, network: Network, steps: int, parameters: Any, seed: int) -> Matrix:
     """The plain loop: an observation, a policy in NumPy, a step."""
     actions = []
+    box = environment.action_space
+    middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)  # as the engine scales outputs
     observation, _ = environment.reset(seed=seed)
     for _ in range(steps):
-        action = network.outputs(parameters, observation)
+        action = middle + half * network.outputs(parameters, observation)
         actions.append(action)
         observation, *_ = environment.step(action)
     return np.array(actions)

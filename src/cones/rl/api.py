@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -227,14 +226,17 @@ def kept_run(
 
 def _allowed(run: TrainingRun, allow: list[Any]) -> list[Any]:
     """The components in `allow`; an error if the run names one, or a task with a module, that is not there."""
-    check_task_allowed(run.task.task, [thing for thing in allow if isinstance(thing, str) or inspect.isclass(thing)])
-    components = [thing for thing in allow if isinstance(thing, str) or inspect.isclass(thing)]
-    components = [thing for thing in components if thing != run.task.task]
-    known = {thing if isinstance(thing, str) else identifier(thing) for thing in components}
+    names = {thing if isinstance(thing, str) else identifier(thing): thing for thing in allow if _has_name(thing)}
+    check_task_allowed(run.task.task, names)
+    components = {name: thing for name, thing in names.items() if name != run.task.task}
     for name in run.method.own_components():
-        if name not in known:
+        if name not in components:
             raise InputError(f"the run names {name}; if you trust it, allow it by name: --allow {name}")
-    return components
+    return list(components.values())
+
+
+def _has_name(thing: Any) -> bool:
+    return isinstance(thing, str) or hasattr(thing, "__qualname__")
 
 
 def execute_training(

@@ -99,8 +99,8 @@ def _distance(positions, one, other):  # type: ignore[no-untyped-def]
 @compiled
 def _reach(sources, bodies, action, numbers):  # type: ignore[no-untyped-def]
     positions, cost, near = sources[XPOS], numbers[3], numbers[7]
-    far = -_distance(positions, bodies[0], bodies[1])
-    return (far + -_squares(action, np.inf) * cost) + -_distance(positions, bodies[0], bodies[2]) * near
+    reward = -_distance(positions, bodies[0], bodies[1]) + -_squares(action, np.inf) * cost
+    return reward + -_distance(positions, bodies[0], bodies[2]) * near if near > 0.0 else reward
 
 
 @compiled
