@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from cones import InputError
 from cones.rl import Policy, load_policy
 from cones.rl.episode import Episodes
-from cones.rl.policy import Network
+from cones.rl.policy import TANH_SQUARE, Network
 
 BOX = {"kind": "box", "shape": [2], "dtype": "float32"}
 SEEN = {"kind": "box", "shape": [3], "dtype": "float64"}
@@ -114,12 +115,13 @@ def test_the_mean_of_returns_has_a_confidence_interval() -> None:
 def test_random_weights_give_every_unit_an_input_of_variance_one(sizes: tuple[int, ...], bias: bool) -> None:
     network = Network(sizes, bias)
     rng = np.random.default_rng(0)
-    deviations = network.deviations()
-    assert deviations.shape == (network.dim,)
-    weights = deviations[: sizes[0] * sizes[1]] * rng.standard_normal((4000, sizes[0] * sizes[1]))
-    inputs = np.einsum("kij,ki->kj", weights.reshape(-1, sizes[0], sizes[1]), rng.standard_normal((4000, sizes[0])))
-    place = sizes[0] * sizes[1]
-    if bias:
-        inputs += deviations[place : place + sizes[1]] * rng.standard_normal((4000, sizes[1]))
-    assert np.var(inputs) == pytest.approx(1.0, abs=0.05)
-    assert deviations[-1] == (sizes[-2] + bias) ** -0.5
+    parameters = network.deviations() * rng.standard_normal((6000, network.dim))
+    outputs = [network.outputs(row, rng.standard_normal(sizes[0])) for row in parameters]
+    assert np.var(outputs) == pytest.approx(1.0, abs=0.06)
+    first = Network(sizes[:2], bias)  # the deviations of a layer do not depend on those that follow
+    np.testing.assert_array_equal(network.deviations()[: first.dim], first.deviations())
+
+
+def test_the_mean_square_of_tanh() -> None:
+    value, _ = quad(lambda z: np.tanh(z) ** 2 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), -12, 12)
+    assert pytest.approx(value, rel=1e-7) == TANH_SQUARE

@@ -91,7 +91,7 @@ def train(
             may raise StopIteration to end the training.
         **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
             `bias` (True if units have one), `sigma` (initial standard deviation of the weights; by default
-            1 / sqrt(k) for a unit with k weights), `episodes` per candidate, `evaluate_every` iterations,
+            from the fan-in of each unit), `episodes` per candidate, `evaluate_every` iterations,
             `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate, radius,
             belief and others. The paper's for its tasks by default.
 

@@ -22,6 +22,7 @@ from cones.types import Vector
 __all__ = ["Network", "NotFiniteError", "Policy", "check_spaces"]
 
 FORMAT, VERSION = "cones policy", 3
+TANH_SQUARE = 0.39429449  # the mean of tanh(z)^2 for z ~ N(0, 1)
 
 
 class NotFiniteError(InputError):
@@ -54,10 +55,14 @@ class Network:
     def deviations(self) -> Vector:
         """Deviations of random parameters that give every unit an input of variance 1, if observations have it.
 
-        They are 1 / sqrt(k) for a unit with k weights, its bias among them (LeCun et al., Efficient BackProp, 1998).
+        A unit with m inputs of mean square q and a bias has the deviation 1 / sqrt(m q + 1) (LeCun et al., Efficient
+        BackProp, 1998); q is 1 for observations, and that of tanh(z) with z ~ N(0, 1) for hidden units.
         """
-        layers = [(inputs + self.bias, outputs) for inputs, outputs in pairwise(self.sizes)]
-        return np.concatenate([np.full(fan_in * outputs, fan_in**-0.5) for fan_in, outputs in layers])
+        parts = []
+        for layer, (inputs, outputs) in enumerate(pairwise(self.sizes)):
+            variance = inputs * (TANH_SQUARE if layer else 1.0) + self.bias
+            parts.append(np.full((inputs + self.bias) * outputs, variance**-0.5))
+        return np.concatenate(parts)
 
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
         place, values = 0, inputs

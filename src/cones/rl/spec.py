@@ -39,7 +39,7 @@ class TaskSpec:
     timesteps: int
     hidden: tuple[int, ...]
     bias: bool
-    sigma: float | None  # initial deviation of the weights; None: 1 / sqrt(k) for a unit with k weights
+    sigma: float | None  # initial deviation of the weights; None: by the fan-in of each unit
     episodes: int = 1  # per candidate and iteration
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
     evaluation_episodes: int = 10
