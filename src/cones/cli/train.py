@@ -17,7 +17,8 @@ from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method
 from cones.files import parsed_json
 from cones.integrations.trackers import TensorBoard
-from cones.rl.api import Trained, evaluate, execute_training, kept_run, load_policy
+from cones.rl.api import Trained, evaluate, execute_training, load_policy
+from cones.rl.kept import kept_run
 from cones.rl.rollouts import Placement
 from cones.rl.source import source_from
 from cones.rl.spec import TrainingRun, new_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from cones.checks import check_integer
-from cones.component import identifier
 from cones.errors import InputError
 from cones.evaluate import Workers
 from cones.files import check_path
 from cones.records.folder import Folder
-from cones.records.record import read_record
 from cones.records.session import UnwrittenError, execute, read_checkpoint
-from cones.rl.environments import check_task_allowed, spaces_of
+from cones.rl.environments import spaces_of
 from cones.rl.episode import Episodes
+from cones.rl.kept import kept_run, listed
 from cones.rl.policy import Policy, check_spaces
 from cones.rl.rollouts import Placement, Rollouts, episode_of
 from cones.rl.source import Source, source_from
@@ -30,7 +29,7 @@ from cones.rl.spec import TrainingRun, new_run
 from cones.rl.training import Training
 from cones.types import Vector
 
-__all__ = ["Trained", "evaluate", "execute_training", "kept_run", "load_policy", "resume", "train"]
+__all__ = ["Trained", "evaluate", "execute_training", "load_policy", "resume", "train"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def resume(
             imported. See `cones.load`.
     """
     placement = Placement(threads, workers, timeout, retries)
-    run, components = kept_run(folder, timesteps, [*_listed(allow), *_listed(task)])
+    run, components = kept_run(folder, timesteps, [*listed(allow), *listed(task)])
     source = None if task is None else _same(source_from(task, run.task.env_kwargs or None), run.task.task)
     return execute_training(run, folder, placement, callback, timesteps is not None, components, source)
 
@@ -186,57 +185,6 @@ def _same(source: Source, name: str) -> Source:
     if source.name != name:
         raise InputError(f"task: expected {name}, of which the folder is, got {source.name}")
     return source
-
-
-def _listed(things: Any) -> list[Any]:
-    """What may be one thing, several or None, as a list."""
-    if things is None:
-        return []
-    return list(things) if isinstance(things, (list, tuple, set, frozenset)) else [things]
-
-
-def kept_run(
-    folder: str | PathLike[str], timesteps: float | None = None, allow: Iterable[Any] = ()
-) -> tuple[TrainingRun, list[Any]]:
-    """The only run of a folder, with another budget if one is given, and the components that `allow` has for it.
-
-    What the folder names of the user's own must be in `allow`.
-    """
-    place = Folder(folder)
-    data = place.experiment()
-    try:
-        run = TrainingRun.from_experiment(data)
-        components = _allowed(run, _listed(allow))
-    except InputError as error:
-        raise InputError(f"{folder}: {error}") from None
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{folder}: expected an experiment in experiment.json ({error})") from None
-    record, checkpoint = place.record_path(run), place.checkpoint_path(run)
-    recorded = read_record(record).columns["timesteps"] if record.exists() else np.empty(0)
-    done = int(recorded[-1]) if recorded.size else 0  # none, if not even the first iteration was complete
-    if done and not checkpoint.exists():
-        raise InputError(f"{folder}: {done} timesteps are recorded, but the checkpoint {checkpoint.name} is not there")
-    if timesteps is None:
-        return run, components
-    budget = check_integer("timesteps", timesteps, 1)
-    if budget < done:
-        raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
-    return replace(run, task=replace(run.task, timesteps=budget)), components
-
-
-def _allowed(run: TrainingRun, allow: list[Any]) -> list[Any]:
-    """The components in `allow`; an error if the run names one, or a task with a module, that is not there."""
-    names = {thing if isinstance(thing, str) else identifier(thing): thing for thing in allow if _has_name(thing)}
-    check_task_allowed(run.task.task, names)
-    components = {name: thing for name, thing in names.items() if name != run.task.task}
-    for name in run.method.own_components():
-        if name not in components:
-            raise InputError(f"the run names {name}; if you trust it, allow it by name: --allow {name}")
-    return list(components.values())
-
-
-def _has_name(thing: Any) -> bool:
-    return isinstance(thing, str) or hasattr(thing, "__qualname__")
 
 
 def execute_training(
