@@ -44,17 +44,17 @@ def import_gymnasium(mujoco: bool = False) -> Any:
 def made(task: Source | str, **options: Any) -> Iterator[Any]:
     """Make an environment and close it at the end."""
     source = source_from(task)
+    gymnasium = import_gymnasium()  # it sets filters of its own
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # -v4 is "out of date": it is the nearest to the paper's
-        environment = _new(source, {**source.kwargs, **options})
+        environment = _new(gymnasium, source, {**source.kwargs, **options})
     try:
         yield environment
     finally:
         environment.close()
 
 
-def _new(source: Source, options: dict[str, Any]) -> Any:
-    gymnasium = import_gymnasium()
+def _new(gymnasium: Any, source: Source, options: dict[str, Any]) -> Any:
     name = source.name
     try:
         maker = source.maker or _named(name, gymnasium)
