@@ -14,13 +14,14 @@ import numpy as np
 from benchmarks.measure import side_by_side, table, verdict
 from cones.rl.environments import import_gymnasium, made
 from cones.rl.mujoco_episode import Simulator
+from cones.rl.physics import PHYSICS
 from cones.rl.policy import Network
 from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
-from cones.rl.tasks import PAPER, PHYSICS
+from cones.rl.tasks import PAPER
 from cones.types import Matrix
 
 TITLE = "MuJoCo episodes, CPU microseconds per environment step (two threads where an engine has threads)"
-THREADS, EPISODES, STEPS, ROUNDS = 2, 8, 1000, 5
+THREADS, EPISODES, ROUNDS = 2, 8, 5
 OF_PHYSICS, OVER_GYMNASIUM = 0.9, 2.5
 
 
@@ -32,41 +33,45 @@ def run() -> str:
     head = ["task", "physics", "this engine", "gymnasium, actions given", "gymnasium, NumPy policy", "SyncVectorEnv"]
     head += ["of the physics' throughput", "over gymnasium with a policy", "best possible", "target"]
     return table(TITLE, head, rows) + (
-        f"\nMuJoCo {mujoco.__version__}. {EPISODES} episodes of {STEPS} steps with the paper's policies of random "
-        "weights; terminations are off, so that all run the same steps. The physics alone repeats the engine's actions "
-        f"by bare mj_step on the same threads. Targets: at least {OF_PHYSICS} of the physics' throughput on all tasks, "
+        f"\nMuJoCo {mujoco.__version__}. {EPISODES} episodes with random policies, the paper's on its tasks; "
+        "terminations are off, so that all run the same steps. The physics alone repeats the engine's actions by bare "
+        "mj_step on the same threads, and by mj_rnePostConstraint where a task needs contact forces. Targets: at least "
+        f"{OF_PHYSICS} of the physics' throughput on all tasks, "
         f"and on HalfCheetah and Hopper {OVER_GYMNASIUM}x the plain gymnasium loop, or the best that the physics "
         "leaves: that loop with a policy over the physics alone.\n"
     )
 
 
 def _row(task: str) -> list[str]:
-    network, space = network_of(task, (PAPER[task].hidden,), bias=True)
+    paper = PAPER.get(task)
+    network, space = network_of(task, (paper.hidden if paper else 16,), bias=True)
     rollouts, simulator = Rollouts(episode_of(task, network, space), Placement(THREADS)), Simulator.of(task)
-    simulator.constants[3:8] = [-np.inf, np.inf, -np.inf, np.inf, np.inf]  # nothing is unhealthy
+    steps = simulator.physics.horizon
+    simulator.task[7][:] = -np.inf, np.inf  # nothing is unhealthy
+    simulator.task[1][8] = np.inf
     width = network.sizes[0]
-    parameters = PAPER[task].sigma * np.random.default_rng(0).standard_normal((EPISODES, network.dim))
+    deviations = paper.sigma if paper else network.deviations()
+    parameters = deviations * np.random.default_rng(0).standard_normal((EPISODES, network.dim))
     shift, scale = np.zeros(width), np.ones(width)
     seeds = list(range(EPISODES))
 
     def engine() -> None:
         lengths = rollouts.episodes(parameters, shift, scale, seeds).lengths
-        assert (lengths == STEPS).all()
+        assert (lengths == steps).all()
 
-    options = {} if task in ("HalfCheetah-v4", "Swimmer-v4") else {"terminate_when_unhealthy": False}
-    with made(task, **options) as environment, warnings.catch_warnings():
+    with made(task) as environment, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        actions = list(map(partial(_actions, environment, network), parameters, seeds))
+        actions = list(map(partial(_actions, environment, network, steps), parameters, seeds))
         calls: list[Callable[[], object]] = [
             _physics(simulator, actions),
             engine,
             lambda: list(map(partial(_step, environment), seeds, actions)),
-            lambda: list(map(partial(_actions, environment, network), parameters, seeds)),
-            _vector(task, options, network, parameters),
+            lambda: list(map(partial(_actions, environment, network, steps), parameters, seeds)),
+            _vector(task, network, parameters, steps),
         ]
         seconds = side_by_side(calls, ROUNDS, time.process_time)
     rollouts.close()
-    physics, ours, given, plain, vector = (1e6 * value / (EPISODES * STEPS) for value in seconds)
+    physics, ours, given, plain, vector = (1e6 * value / (EPISODES * steps) for value in seconds)
     possible = plain / physics
     wanted = task in ("HalfCheetah-v4", "Hopper-v4")
     met = physics / ours >= OF_PHYSICS and (not wanted or plain / ours >= min(OVER_GYMNASIUM, OF_PHYSICS * possible))
@@ -78,17 +83,20 @@ def _physics(simulator: Simulator, actions: Sequence[Matrix]) -> Callable[[], ob
     """Bare mj_step with the actions of the episodes, on as many threads."""
     import numba
 
-    from cones.rl import kernel
+    from cones.rl.dynamics import begin
+    from cones.rl.library import mj_forces, mj_step
 
-    begin, step, frames = kernel._begin, kernel._mj_step, simulator.physics.frames
+    frames, forces = simulator.physics.frames, simulator.physics.has_forces
 
-    def bare(model: Any, data: Any, qpos: Any, qvel: Any, ctrl: Any, start: Any, actions: Any) -> None:
-        begin(model, data, qpos, qvel, start)
+    def bare(model: Any, data: Any, sources: Any, ctrl: Any, start: Any, actions: Any) -> None:
+        begin(model, data, sources, start)
         for action in actions:
             for i in range(ctrl.size):
                 ctrl[i] = action[i]
             for _ in range(frames):
-                step(model, data)
+                mj_step(model, data)
+            if forces:
+                mj_forces(model, data)
 
     compiled: Any = numba.njit(nogil=True)(bare)
     pool = ThreadPoolExecutor(THREADS)
@@ -99,12 +107,14 @@ def _physics(simulator: Simulator, actions: Sequence[Matrix]) -> Callable[[], ob
     return lambda: list(pool.map(one, range(len(actions))))
 
 
-def _actions(environment: Any, network: Network, parameters: Any, seed: int) -> Matrix:
+def _actions(environment: Any, network: Network, steps: int, parameters: Any, seed: int) -> Matrix:
     """The plain loop: an observation, a policy in NumPy, a step."""
     actions = []
+    box = environment.action_space
+    middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)  # as the engine scales outputs
     observation, _ = environment.reset(seed=seed)
-    for _ in range(STEPS):
-        action = network.outputs(parameters, observation)
+    for _ in range(steps):
+        action = middle + half * network.outputs(parameters, observation)
         actions.append(action)
         observation, *_ = environment.step(action)
     return np.array(actions)
@@ -116,14 +126,14 @@ def _step(environment: Any, seed: int, actions: Matrix) -> None:
         environment.step(action)
 
 
-def _vector(task: str, options: dict[str, Any], network: Network, parameters: Matrix) -> Callable[[], object]:
+def _vector(task: str, network: Network, parameters: Matrix, steps: int) -> Callable[[], object]:
     """Gymnasium's SyncVectorEnv with one environment per policy, the policies evaluated one by one."""
     gymnasium = import_gymnasium()
-    environments = gymnasium.make_vec(task, EPISODES, vectorization_mode="sync", **options)
+    environments = gymnasium.make_vec(task, EPISODES, vectorization_mode="sync")
 
     def call() -> None:
         observations, _ = environments.reset(seed=0)
-        for _ in range(STEPS):
+        for _ in range(steps):
             actions = [network.outputs(row, seen) for row, seen in zip(parameters, observations, strict=True)]
             observations, *_ = environments.step(np.array(actions))
 

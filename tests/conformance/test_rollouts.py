@@ -17,6 +17,7 @@ TASKS = {
     "discrete": "CartPole-v1",
     "custom": "environments:PointBox-v0",
     "choices": "environments:PointChoices-v0",
+    "parts": "environments:PointDict-v0",
 }
 pytestmark = pytest.mark.parametrize("engine", list(TASKS))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,11 @@ def test_an_experiment_on_tasks_from_runs_to_report(results: Path, tmp_path: Pat
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))
     assert [chart["x"] for chart in data["charts"]] == ["timesteps", "timesteps"]
     assert data["charts"][0]["target"] == 1400.0
+    for line, group in zip(data["charts"][0]["lines"], summary.groups, strict=True):
+        for (x, y), record in zip(line["each"], group.records, strict=True):  # the seeds, as they were recorded
+            reward, steps = record.columns["mean_reward"], record.columns["timesteps"]
+            np.testing.assert_allclose(y, reward[~np.isnan(reward)], rtol=1e-5)
+            np.testing.assert_allclose(x, steps[~np.isnan(reward)], rtol=1e-5)
     assert "<h2>Reward of the mean policy</h2>" in page
     if BROWSER is not None:
         out = probe(tmp_path / "report.html", 1000)
@@ -177,6 +183,18 @@ def test_declared_experiments_are_the_paper_s() -> None:
     np.testing.assert_allclose(np.square(radii), [0.1, 1.0, 10.0, 100.0, 1000.0])
     assert len({run.name for run in sweep.runs()}) == 60
     assert Experiment.from_specification(sweep.specification()) == sweep
+    table = read_experiment(folder / "rl-table.toml")
+    assert [(len(method.seeds), method.label) for method in table.methods] == [
+        (10, "CoNES adaptive"), (10, "CoNES"), (5, "NES"), (5, "ES"), (3, "CMA")
+    ]  # fmt: skip
+    ours = {run.name: run.specification() for run in table.runs()}
+    for run in full.runs():  # records of the one are records of the other
+        assert ours.get(run.name, run.specification()) == run.specification()
+    ten = read_experiment(folder / "rl-ten.toml")
+    assert len(ten.tasks) == 10
+    for task in ten.tasks:  # nothing is set per task
+        assert task == replace(ten.tasks[0], task=task.task, target=task.target)
+    assert ten.methods[0].settings == {}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from cones import rl
 from cones.cli import main
@@ -57,7 +58,10 @@ def test_evaluate(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(trained), "--episodes", "5", "--threads", "1"]) == 0
     text = capsys.readouterr().out
     returns = rl.evaluate(rl.load_policy(trained), 5, threads=1).returns
-    assert f"CartPole-v1: reward {returns.mean():.6g} ± {returns.std():.4g} over 5 episodes" in text
+    half = stats.t.ppf(0.975, 4) * stats.sem(returns)
+    low, high = returns.mean() - half, returns.mean() + half
+    assert f"CartPole-v1: reward {returns.mean():.6g}, 95% confidence interval {low:.6g} to {high:.6g}, over 5" in text
+    assert f"standard deviation {returns.std(ddof=1):.4g}, from {returns.min():.6g} to {returns.max():.6g}" in text
 
 
 def test_threads_are_checked(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +165,7 @@ def test_an_environment_in_the_working_folder(tmp_path: Path) -> None:
     ("task", "message"),
     [
         ("Swimmer-v2", "did you mean Swimmer-v4?"),
-        ("environments:PointDict-v0", "observation"),
+        ("environments:PointText-v0", "observation"),
         ("nowhere:X-v0", "No module named 'nowhere'"),
     ],
 )

@@ -13,10 +13,11 @@ from cones.rl.episode import Episodes
 from cones.rl.gymnasium_episode import GymnasiumEpisode
 from cones.rl.policy import Network
 from cones.rl.rollouts import Placement, Rollouts
+from cones.rl.source import source_from
 
 
 def episodes_of(task: str, count: int = 8, horizon: int = 100, **placement: Any) -> Episodes:
-    episode = GymnasiumEpisode(task, Network((2, 1)), spaces_of(task), horizon)
+    episode = GymnasiumEpisode(source_from(task), Network((2, 1)), spaces_of(task), horizon)
     with Rollouts(episode, Placement(**placement)) as rollouts:
         return rollouts.episodes(np.zeros((count, 3)), np.zeros(2), np.ones(2), range(count))
 
@@ -29,8 +30,23 @@ def test_unknown_environments_are_named() -> None:
 
 
 def test_spaces_that_are_not_supported_are_named() -> None:
-    with pytest.raises(InputError, match=r"observation space: expected Box or Discrete, got Dict.*wrap"):
-        spaces_of("environments:PointDict-v0")
+    with pytest.raises(InputError, match=r"observation space: expected Box, Discrete, .* got Text.*wrap"):
+        spaces_of("environments:PointText-v0")
+    with pytest.raises(InputError, match=r"got images of shape \(8, 8, 3\); wrap the environment so that"):
+        spaces_of("environments:PointImage-v0")
+
+
+def test_an_observation_that_is_not_finite_fails_its_episode() -> None:
+    episodes = episodes_of("environments:PointBlind-v0", count=2, threads=1)
+    assert episodes.problems == dict.fromkeys((0, 1), GymnasiumEpisode.OUTCOMES[4].format(step=3))
+    assert np.isnan(episodes.returns).all()
+
+
+def test_an_observation_of_another_shape_is_an_error() -> None:
+    with pytest.raises(
+        InputError, match="observation: expected 2 numbers, got 3; the environment must return the shape"
+    ):
+        episodes_of("environments:PointGrow-v0", count=1, threads=1)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

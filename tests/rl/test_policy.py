@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from cones import InputError
 from cones.rl import Policy, load_policy
-from cones.rl.policy import Network
+from cones.rl.episode import Episodes
+from cones.rl.policy import TANH_SQUARE, Network
 
 BOX = {"kind": "box", "shape": [2], "dtype": "float32"}
 SEEN = {"kind": "box", "shape": [3], "dtype": "float64"}
@@ -92,3 +94,35 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         load_policy(tmp_path)
     with pytest.raises(InputError, match="parameters: expected finite numbers"):
         Policy("T", Network((3, 2)), np.full(8, np.inf), np.zeros(3), np.ones(3), {"observation": SEEN, "action": BOX})
+
+
+def test_the_mean_of_returns_has_a_confidence_interval() -> None:
+    """It covers the true mean as often as it says."""
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(2000):
+        returns = rng.normal(3.0, 2.0, 6)
+        returns[5] = np.nan  # it failed
+        found = Episodes(returns, np.full(6, 7), np.empty((6, 2, 1)), {5: "why"}).summary(0.9)
+        assert found.episodes == 5
+        covered += found.low < 3.0 < found.high
+    assert 0.88 < covered / 2000 < 0.92
+    once = Episodes(np.array([2.0]), np.array([7]), np.empty((1, 2, 1)), {}).summary()
+    assert (once.mean, once.low, once.high, once.length) == (2.0, -np.inf, np.inf, 7.0)
+
+
+@pytest.mark.parametrize(("sizes", "bias"), [((9, 16, 3), True), ((40, 8, 8, 2), False), ((30, 5), True)])
+def test_random_weights_give_every_unit_an_input_of_variance_one(sizes: tuple[int, ...], bias: bool) -> None:
+    network = Network(sizes, bias)
+    rng = np.random.default_rng(0)
+    parameters = network.deviations() * rng.standard_normal((6000, network.dim))
+    outputs = [network.outputs(row, rng.standard_normal(sizes[0])) for row in parameters]
+    # After two narrow layers it is 0.956: their inputs have the variance 1 on average, but not each of them.
+    assert np.var(outputs) == pytest.approx(0.956 if len(sizes) > 3 else 1.0, abs=0.06)
+    first = Network(sizes[:2], bias)  # the deviations of a layer do not depend on those that follow
+    np.testing.assert_array_equal(network.deviations()[: first.dim], first.deviations())
+
+
+def test_the_mean_square_of_tanh() -> None:
+    value, _ = quad(lambda z: np.tanh(z) ** 2 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), -12, 12)
+    assert pytest.approx(value, rel=1e-7) == TANH_SQUARE

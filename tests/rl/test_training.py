@@ -134,6 +134,28 @@ def test_one_iteration_by_hand() -> None:
     assert np.isfinite(training.last("mean_reward"))
 
 
+def test_other_tasks_see_normalised_observations_from_the_first_iteration_on() -> None:
+    run = run_of(task="environments:PointBox-v0", timesteps=40)
+    assert run.task.sigma is None
+    training = Training(run)
+    X = training.strategy.ask()
+    np.testing.assert_allclose(
+        training.strategy.state.belief.standard_deviations(), training.network.deviations(), rtol=1e-12
+    )
+    nothing = training.normaliser
+
+    def words(purpose: int) -> list[int]:
+        return [int(word) for word in np.random.SeedSequence((0, purpose, 0)).generate_state(len(X))]
+
+    first = training.rollouts.episodes(X, nothing.shift, nothing.scale, words(2))
+    warm = first.merged_into(nothing)
+    second = training.rollouts.episodes(X, warm.shift, warm.scale, words(0))
+    one_iteration(training)
+    assert training.timesteps == first.timesteps + second.timesteps
+    assert training.row()["population_reward"] == pytest.approx(second.returns.mean())
+    np.testing.assert_array_equal(training.normaliser.mean, second.merged_into(warm).mean)
+
+
 def test_the_paper_s_settings_are_the_defaults() -> None:
     for task, paper in PAPER.items():
         experiment = experiment_from(
@@ -316,7 +338,7 @@ def test_a_longer_budget_that_cannot_be_had_changes_nothing(tmp_path: Path) -> N
     (checkpoint,) = (tmp_path / "runs").glob("*.ckpt")
     checkpoint.write_bytes(checkpoint.read_bytes()[:100])
     with pytest.raises(CheckpointError):
-        rl.resume(tmp_path, timesteps=90, threads=1)
+        rl.resume(tmp_path, timesteps=900, threads=1)
     assert (tmp_path / "experiment.json").read_text() == before
 
 

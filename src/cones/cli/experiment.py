@@ -60,6 +60,8 @@ rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NE
                --methods, --seeds and --timesteps
   --sweep      CoNES with the radii that the paper has tried, 3 seeds
   --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 10 seeds
+  --table      Table 1 with adaptive radii beside the paper's methods; with --until-target, about 40 hours of a core
+  --ten        one default on ten tasks that it was not tuned for, from CartPole to Humanoid, 3 seeds, 5*10^6 timesteps
 
 adaptive: beyond the paper. Adaptive radii against the paper's setting, NES, ES, PyCMA's diagonal mode and SepCMA of
 the package cmaes, on eight functions.
@@ -103,6 +105,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     size.add_argument("--full", action="store_true", help="the paper's protocol")
     size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper has tried")
     size.add_argument("--adaptive", action="store_true", help="rl: adaptive radii")
+    size.add_argument("--table", action="store_true", help="rl: Table 1, and adaptive radii")
+    size.add_argument("--ten", action="store_true", help="rl: ten other tasks")
     again.add_argument("--env", metavar="A,B", help="rl: only these tasks, for now")
     again.add_argument("--timesteps", metavar="T", type=float, help="rl: leave each run at T timesteps, for now")
     again.add_argument(
@@ -129,12 +133,18 @@ def run_file(options: argparse.Namespace) -> int:
 def reproduce(options: argparse.Namespace) -> int:
     on_tasks = options.what == "rl"
     if not on_tasks:
-        for name in ("sweep", "adaptive", "env", "timesteps", "until_target"):
+        for name in ("sweep", "adaptive", "table", "ten", "env", "timesteps", "until_target"):
             if getattr(options, name):
                 raise InputError(f"--{name.replace('_', '-')}: expected with `cones reproduce rl` only")
     if options.what == "robustness" and not options.full:
         raise InputError("robustness: expected with --full; there is no quick form")
-    forms = {"": options.full, "-sweep": options.sweep, "-adaptive": options.adaptive}
+    forms = {
+        "": options.full,
+        "-sweep": options.sweep,
+        "-adaptive": options.adaptive,
+        "-table": options.table,
+        "-ten": options.ten,
+    }
     name = options.what + next((form for form, chosen in forms.items() if chosen), "-quick")
     with as_file(files("cones.experiments").joinpath(f"declared/{name}.toml")) as path:
         experiment = read_experiment(path)

@@ -7,21 +7,22 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cones.checks import check_integer
 from cones.cli.flags import add_method, add_method_flags, allowed_by, flag, flags_given, workers
 from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method
+from cones.files import parsed_json
 from cones.integrations.trackers import TensorBoard
-from cones.rl.api import Trained, evaluate, execute_training, kept_run, load_policy
+from cones.rl.api import Trained, evaluate, execute_training, load_policy
+from cones.rl.kept import kept_run
 from cones.rl.rollouts import Placement
+from cones.rl.source import source_from
 from cones.rl.spec import TrainingRun, new_run
-from cones.rl.training import Training
+from cones.rl.training import TIMESTEPS, Training
 from cones.rl.video import record_video
 from cones.run.display import ProgressLine, duration
 
@@ -34,36 +35,48 @@ running mean and variance.
   cones train Swimmer-v4 --seed 0 --timesteps 3e6
   cones train CartPole-v1 --timesteps 1e5 --hidden 8
   cones train mymodule:MyEnv-v0        imports mymodule, which registers the environment
+  cones train mymodule:MyEnv           a class, or a function that makes the environment
+  cones train Pendulum-v1 --env-kwargs g=9.8
 
-For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's tasks, whole episodes run in compiled code, one
-simulation per thread, and the defaults are the paper's hyperparameters. Any other environment with Box or Discrete
-spaces runs in processes, one environment each.
+On MuJoCo's tasks, such as Ant-v5, whole episodes run in compiled code, one simulation per thread. Any other environment
+runs in processes, one environment each. For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's tasks,
+the defaults are the paper's hyperparameters; all others share one setting.
 
 --out keeps the run: record, policy and checkpoint. After Ctrl-C or a crash `cones resume DIR` continues it bit for bit;
 `cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use these files.
 """
 
 TASK_SETTINGS = (
-    ("sigma", float, "S", "initial standard deviation of the weights"),
+    ("sigma", float, "S", "initial standard deviation of the weights (default: by the fan-in of each unit; on "
+     "the paper's tasks 0.02, Swimmer-v4 1)"),
     ("episodes", int, "M", "per candidate and iteration (default 1)"),
     ("evaluate_every", int, "K", "iterations between evaluations of the mean policy (default 5)"),
     ("evaluation_episodes", int, "M", "per evaluation (default 10); they do not count as training"),
-    ("target", float, "R", "a reward to mark in figures and tables"),
-)
+    ("target", float, "R", "a reward to mark in figures and tables (default: the paper's on its tasks)"),
+)  # fmt: skip
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     raw = argparse.RawDescriptionHelpFormatter
     text = "train a policy on a gymnasium environment"
     train = commands.add_parser("train", parents=[common], help=text, description=TRAIN, formatter_class=raw)
-    train.add_argument("task", metavar="ENV", help="the id of an environment")
+    train.add_argument("task", metavar="ENV", help="the id of an environment, or MODULE:NAME")
     add_method(train, "cones")
     train.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the run (default 0)")
+    train.add_argument(
+        "--env-kwargs", metavar="NAME=VALUE", type=_keyword, nargs="+", help="what to make the environment with"
+    )
     train.add_argument("--timesteps", metavar="T", type=float, help="budget (default: the paper's, or 10^6)")
     train.add_argument("--out", metavar="DIR", help="folder of the run (default: cones-results/ENV-METHOD-seed-K)")
     policy = train.add_argument_group("the policy and its episodes")
     shape = policy.add_mutually_exclusive_group()
-    shape.add_argument("--hidden", metavar="N", type=int, nargs="+", help="units of the hidden layers")
+    shape.add_argument(
+        "--hidden",
+        metavar="N",
+        type=int,
+        nargs="+",
+        help="units of the hidden layers (default 16; the paper's 50 on its tasks but Swimmer-v4)",
+    )
     shape.add_argument("--linear", action="store_true", help="no hidden layer")
     policy.add_argument(
         "--bias",
@@ -75,7 +88,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     add_method_flags(
         train.add_argument_group("the method"),
         popsize="In training: 40.",
-        learning_rate="On the paper's tasks its learning rates.",
+        radius="In training: adaptive; on the paper's tasks the paper's.",
+        learning_rate="In training: 0.05 for ES and NES; on the paper's tasks the paper's.",
+        variance_learning_rate="In training as for the mean, but Swimmer-v4 0.1.",
     )
     _running(train)
     train.set_defaults(call=run_train)
@@ -92,7 +107,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
     text = "run episodes of a trained policy"
     test = commands.add_parser(
-        "evaluate", parents=[common], help=text, description="Mean and standard deviation of a policy's rewards."
+        "evaluate",
+        parents=[common],
+        help=text,
+        description="Mean of a policy's rewards with its 95% confidence interval, their standard deviation and range.",
     )
     test.add_argument("folder", metavar="DIR", help="folder that `cones train` has written, or a .policy.npz file")
     test.add_argument("--episodes", metavar="M", type=int, default=100, help="number of episodes (default 100)")
@@ -118,6 +136,16 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     play.set_defaults(call=run_play)
 
 
+def _keyword(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value as JSON or text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    with suppress(ValueError):
+        return name, parsed_json(value)
+    return name, value
+
+
 def _allow(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--allow", metavar="MODULE:NAME", action="append", help=text)
 
@@ -129,9 +157,13 @@ def _running(parser: argparse.ArgumentParser) -> None:
         help="run episodes elsewhere: a number of processes, ray, ray://HOST:PORT, tcp://HOST:PORT (Dask), or "
         "MODULE:CLASS of an evaluator",
     )  # fmt: skip
-    parser.add_argument("--timeout", metavar="S", type=float, help="seconds an episode may take")
+    parser.add_argument("--timeout", metavar="S", type=float, help="seconds an episode may take (default: no limit)")
     parser.add_argument(
-        "--retries", metavar="K", type=int, help="attempts after the first before an episode that fails counts as NaN"
+        "--retries",
+        metavar="K",
+        type=int,
+        help="attempts after the first before an episode that fails counts as NaN (default: errors of the environment "
+        "end the run; 2 for lost workers and hanging episodes)",
     )
     parser.add_argument("--tensorboard", metavar="DIR", help="also log to this folder; needs the package tensorboardX")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -145,7 +177,8 @@ def run_train(options: argparse.Namespace) -> int:
     settings |= flags_given(options)
     if options.linear or options.hidden is not None:
         settings["hidden"] = [] if options.linear else options.hidden
-    run = new_run(options.task, options.method, options.seed, options.timesteps, settings)
+    source = source_from(options.task, dict(options.env_kwargs or ()))
+    run = new_run(source, options.method, options.seed, options.timesteps, settings)
     folder = options.out or Path("cones-results", run.name)
     return _trained(run, folder, options, run.method.own_components(), another_budget=False)
 
@@ -194,7 +227,8 @@ def _trained(
 
 
 def _say(trained: Trained, folder: str | Path) -> None:
-    print(f"reward of the mean policy {trained.reward:.5g} after {trained.timesteps} timesteps ({trained.stop})")
+    why = "the budget is spent" if trained.stop == TIMESTEPS.name else trained.stop
+    print(f"reward of the mean policy {trained.reward:.5g} after {trained.timesteps} timesteps ({why})")
     print(f"policy, record and checkpoint are in {folder}; see cones evaluate, play, report and resume")
 
 
@@ -202,11 +236,12 @@ def run_evaluate(options: argparse.Namespace) -> int:
     policy = load_policy(options.folder, options.allow or ())
     check_integer("--seed", options.seed, 0)
     episodes = evaluate(policy, options.episodes, rng=options.seed, threads=options.threads)
-    good = episodes.returns[~np.isnan(episodes.returns)]
-    if good.size:
+    found = episodes.summary()
+    if found.episodes:
         print(
-            f"{policy.task}: reward {good.mean():.6g} ± {good.std():.4g} over {good.size} episodes, "
-            f"from {good.min():.6g} to {good.max():.6g}, {episodes.lengths.mean():.4g} steps on average"
+            f"{policy.task}: reward {found.mean:.6g}, 95% confidence interval {found.low:.6g} to {found.high:.6g}, "
+            f"over {found.episodes} episodes; standard deviation {found.deviation:.4g}, from {found.least:.6g} to "
+            f"{found.most:.6g}, {found.length:.4g} steps on average"
         )
     if episodes.problems:
         first = next(iter(episodes.problems.values()))

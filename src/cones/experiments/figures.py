@@ -1,4 +1,7 @@
-"""Figures in the paper's layout: a panel per problem, a line per method, the standard deviation shaded."""
+"""Figures in the paper's layout: a panel per problem, a line per method, the standard deviation shaded.
+
+On tasks every seed has a thin line of its own.
+"""
 
 from __future__ import annotations
 
@@ -66,6 +69,9 @@ def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list
     if log:
         axis.set_yscale("log")
     for group, x, mean, deviation in curves:
+        if summary.on_tasks and len(group.records) > 1:
+            for seed in group.seed_curves(column):  # thin: a band says little about two gaits
+                axis.plot(*seed, color=colour_of(group.method, methods), linewidth=0.5, alpha=0.5)
         lines[group.method] = draw_curve(axis, x, mean, deviation, colour_of(group.method, methods), log)
     if (target := curves[0][0].target) is not None:
         axis.axhline(target, color="#888888", linewidth=0.8, linestyle=(0, (6, 4)))

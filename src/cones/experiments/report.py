@@ -23,6 +23,7 @@ from cones.types import Vector
 __all__ = ["write_report"]
 
 MOST_POINTS = 300
+MOST_POINTS_OF_A_SEED = 100
 
 
 def write_report(summary: Summary, path: Path, paper_minutes: Mapping[str, float] | None = None) -> Path:
@@ -67,7 +68,7 @@ def _data(summary: Summary) -> dict[str, Any]:
             lines = []
             for group in groups:
                 x, mean, deviation = group.curve(column)
-                kept = np.unique(np.linspace(0, x.size - 1, min(MOST_POINTS, x.size)).round().astype(int))
+                kept = _kept(x.size, MOST_POINTS)
                 lines.append(
                     {
                         "method": group.method,
@@ -75,6 +76,7 @@ def _data(summary: Summary) -> dict[str, Any]:
                         "x": _numbers(x[kept]),
                         "mean": _numbers(mean[kept]),
                         "deviation": _numbers(deviation[kept]),
+                        "each": [_thinned(*seed) for seed in group.seed_curves(column)] if summary.on_tasks else [],
                     }
                 )
             log = not summary.on_tasks and wants_log([group.curve(column)[1] for group in groups])
@@ -90,6 +92,16 @@ def _data(summary: Summary) -> dict[str, Any]:
                 }
             )
     return {"methods": [{"name": name, "colour": colour_of(name, methods)} for name in methods], "charts": charts}
+
+
+def _kept(size: int, most: int) -> Any:
+    """Indices of at most so many points, evenly spread."""
+    return np.unique(np.linspace(0, size - 1, min(most, size)).round().astype(int))
+
+
+def _thinned(x: Vector, y: Vector) -> list[list[float | None]]:
+    kept = _kept(x.size, MOST_POINTS_OF_A_SEED)
+    return [_numbers(x[kept]), _numbers(y[kept])]
 
 
 def _numbers(values: Vector) -> list[float | None]:

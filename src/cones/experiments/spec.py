@@ -77,7 +77,8 @@ class Experiment:
         return runs
 
     def specification(self) -> dict[str, Any]:
-        data = json.loads(json.dumps({**asdict(self), "problems": [p.specification() for p in self.problems]}))
+        parts = {name: [each.specification() for each in getattr(self, name)] for name in ("problems", "tasks")}
+        data = json.loads(json.dumps({**asdict(self), **parts}))
         # What an experiment on functions and one on tasks do not share.
         for name in ("problems", "mean", "sigma") if self.tasks else ("tasks",):
             del data[name]

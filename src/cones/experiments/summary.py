@@ -46,7 +46,11 @@ class Group:
         Rows in which the column was not measured are left out. Seeds whose episodes differ in length have
         spent different amounts in the same iteration: their curves are interpolated at common points.
         """
-        return mean_curve([measured(record.columns[self.axis], record.columns[column]) for record in self.records])
+        return mean_curve(self.seed_curves(column))
+
+    def seed_curves(self, column: str) -> list[tuple[Vector, Vector]]:
+        """A column of each seed against what it has spent, where it was measured."""
+        return [measured(record.columns[self.axis], record.columns[column]) for record in self.records]
 
     def at_end(self, column: str) -> tuple[float, float]:
         """Mean and standard deviation over seeds at the end of the shortest seed."""
@@ -56,10 +60,7 @@ class Group:
     def to_target(self, column: str = "mean_reward") -> tuple[float, list[float]]:
         """What was spent when the mean over seeds first reached the target, and when each seed did; NaN for never."""
         x, mean, _ = self.curve(column)
-        each = [
-            _crossing(*measured(record.columns[self.axis], record.columns[column]), self.target)
-            for record in self.records
-        ]
+        each = [_crossing(*curve, self.target) for curve in self.seed_curves(column)]
         return _crossing(x, mean, self.target), each
 
     @property

@@ -42,6 +42,7 @@ from cones.records.keys import Keys
 from cones.records.method import method_from, seeds_from
 from cones.records.problem import ProblemSpec
 from cones.rl.environments import spaces_of
+from cones.rl.policy import Network
 from cones.rl.spec import TASK_KEYS, TrainingRun, task_from
 
 __all__ = ["experiment_from", "read_experiment"]
@@ -117,7 +118,7 @@ def _on_tasks(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
         table = Keys(entry, f"tasks[{i}].", TASK_KEYS)
         tasks.append(task_from(table.table, f"tasks[{i}].", keys.get("timesteps", None)))
         with _errors_in(f"tasks[{i}]."):
-            spaces_of(tasks[-1].task)
+            spaces_of(tasks[-1].source)
     experiment = Experiment(
         name=_name(keys.need("name")),
         title=str(keys.get("title", "")),
@@ -129,7 +130,7 @@ def _on_tasks(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
     )
     for task, (j, method) in product(tasks, enumerate(experiment.methods)):
         with _errors_in(f"methods[{j}]."):
-            TrainingRun(task, method, 0).strategy(10)
+            TrainingRun(task, method, 0).strategy(Network((4, 2)))
     return experiment
 
 

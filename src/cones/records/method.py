@@ -63,7 +63,12 @@ class MethodSpec:
         return [word for value in self.settings.values() for word in _words(value) if is_own(word)]
 
     def strategy(
-        self, start: Vector, sigma: float, seed: int, all_settings: Mapping[str, Any] | None = None, **limits: Any
+        self,
+        start: Vector,
+        sigma: float | Vector,
+        seed: int,
+        all_settings: Mapping[str, Any] | None = None,
+        **limits: Any,
     ) -> Strategy:
         """The strategy with the method's settings, or with `all_settings` instead of them."""
         chosen = self.settings if all_settings is None else all_settings

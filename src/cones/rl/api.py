@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 
 from cones.checks import check_integer
-from cones.component import identifier
 from cones.errors import InputError
 from cones.evaluate import Workers
 from cones.files import check_path
 from cones.records.folder import Folder
-from cones.records.record import read_record
 from cones.records.session import UnwrittenError, execute, read_checkpoint
-from cones.rl.environments import check_task_allowed
+from cones.rl.environments import spaces_of
 from cones.rl.episode import Episodes
-from cones.rl.policy import Policy
+from cones.rl.kept import kept_run, listed
+from cones.rl.policy import Policy, check_spaces
 from cones.rl.rollouts import Placement, Rollouts, episode_of
+from cones.rl.source import Source, source_from
 from cones.rl.spec import TrainingRun, new_run
 from cones.rl.training import Training
 from cones.types import Vector
 
-__all__ = ["Trained", "evaluate", "execute_training", "kept_run", "load_policy", "resume", "train"]
+__all__ = ["Trained", "evaluate", "execute_training", "load_policy", "resume", "train"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class Trained:
 
 
 def train(
-    task: str,
+    task: Any,
     method: str = "cones",
     *,
+    env_kwargs: Mapping[str, Any] | None = None,
     timesteps: float | None = None,
     rng: int = 0,
     out: str | PathLike[str] | None = None,
@@ -71,8 +72,10 @@ def train(
     """Train a policy on a gymnasium environment.
 
     Args:
-        task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
+        task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first. Or its class,
+            a function that makes it, an environment or a vector environment; each worker makes its own.
         method: "cones", "es", "nes", "ars", "tres", "more", "trcma", "cma" or "sepcma".
+        env_kwargs: keyword arguments that the environment is made with.
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
         rng: the seed. A run with the same seed gives the same numbers, wherever its episodes run.
         out: a folder that keeps the run: checkpoint, record, policy. `resume` continues it.
@@ -86,12 +89,13 @@ def train(
         callback: called with the `Training` after every iteration and every evaluation, and once more at the end. It
             may raise StopIteration to end the training.
         **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
-            `bias` (True if units have one), `sigma` (initial standard deviation of the weights), `episodes` per
-            candidate, `evaluate_every` iterations, `evaluation_episodes`, `target`; and of the method: popsize,
-            learning_rate, variance_learning_rate, radius, belief and others. The paper's for its tasks by default.
+            `bias` (True if units have one), `sigma` (initial standard deviation of the weights; by default
+            from the fan-in of each unit), `episodes` per candidate, `evaluate_every` iterations,
+            `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate, radius,
+            belief and others. The paper's for its tasks by default.
 
-    Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than the paper's run
-    in processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
+    Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than MuJoCo's run in
+    processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
 
     Example:
         >>> trained = train("CartPole-v1", timesteps=2000, popsize=4, hidden=[], threads=1)
@@ -99,13 +103,15 @@ def train(
         True
     """
     placement = Placement(threads, workers, timeout, retries)
-    run = new_run(task, method, rng, timesteps, settings)
-    return execute_training(run, out, placement, callback, allow=run.method.own_components())
+    source = source_from(task, env_kwargs)
+    run = new_run(source, method, rng, timesteps, settings)
+    return execute_training(run, out, placement, callback, allow=run.method.own_components(), source=source)
 
 
 def resume(
     folder: str | PathLike[str],
     *,
+    task: Any = None,
     timesteps: float | None = None,
     threads: int | None = None,
     workers: Workers | None = None,
@@ -118,14 +124,16 @@ def resume(
 
     Args:
         folder: what `train` was given as `out`.
+        task: what `train` was given as `task`, if it was an environment or a function that has no name in a module.
         timesteps: another budget, to train longer.
         threads, workers, timeout, retries, callback: as for `train`.
         allow: components of your own that the run may name, and the task if it is "module:Name-v0"; nothing else is
             imported. See `cones.load`.
     """
     placement = Placement(threads, workers, timeout, retries)
-    run, components = kept_run(folder, timesteps, allow)
-    return execute_training(run, folder, placement, callback, timesteps is not None, components)
+    run, components = kept_run(folder, timesteps, [*listed(allow), *listed(task)])
+    source = None if task is None else _same(source_from(task, run.task.env_kwargs or None), run.task.task)
+    return execute_training(run, folder, placement, callback, timesteps is not None, components, source)
 
 
 def load_policy(folder: str | PathLike[str], allow: Iterable[Any] = ()) -> Policy:
@@ -148,52 +156,35 @@ def load_policy(folder: str | PathLike[str], allow: Iterable[Any] = ()) -> Polic
     return Policy.load(path, allow)
 
 
-def evaluate(policy: Policy, episodes: int = 100, *, rng: int = 0, threads: int | None = None) -> Episodes:
-    """Run episodes of a policy: their `returns`, `lengths`, and `problems` where one failed."""
+def evaluate(
+    policy: Policy, episodes: int = 100, *, task: Any = None, rng: int = 0, threads: int | None = None
+) -> Episodes:
+    """Run episodes of a policy: their `returns`, `lengths`, and `problems` where one failed.
+
+    `summary()` of the result has the mean with its confidence interval.
+
+    Args:
+        policy: of `train` or `load_policy`.
+        episodes: how many.
+        task: another environment of the same spaces; by default the one that the policy was trained on.
+        rng: the seed.
+        threads: simulations at a time, one per core by default.
+    """
+    source = policy.source or Source(policy.task, policy.env_kwargs)
+    if task is not None:
+        source = source_from(task)
+    check_spaces(policy, spaces_of(source), source.name)
     words = np.random.SeedSequence(check_integer("rng", rng, 0)).generate_state(check_integer("episodes", episodes, 1))
-    with Rollouts(episode_of(policy.task, policy.network, policy.space), Placement(threads)) as rollouts:
+    with Rollouts(episode_of(source, policy.network, policy.space), Placement(threads)) as rollouts:
         parameters = np.tile(policy.parameters, (len(words), 1))
         return rollouts.episodes(parameters, policy.shift, policy.scale, [int(word) for word in words])
 
 
-def kept_run(
-    folder: str | PathLike[str], timesteps: float | None = None, allow: Iterable[Any] = ()
-) -> tuple[TrainingRun, list[Any]]:
-    """The only run of a folder, with another budget if one is given, and the components that `allow` has for it.
-
-    What the folder names of the user's own must be in `allow`.
-    """
-    place = Folder(folder)
-    data = place.experiment()
-    try:
-        run = TrainingRun.from_experiment(data)
-        components = _allowed(run, [allow] if isinstance(allow, str) or callable(allow) else list(allow))
-    except InputError as error:
-        raise InputError(f"{folder}: {error}") from None
-    except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{folder}: expected an experiment in experiment.json ({error})") from None
-    record, checkpoint = place.record_path(run), place.checkpoint_path(run)
-    recorded = read_record(record).columns["timesteps"] if record.exists() else np.empty(0)
-    done = int(recorded[-1]) if recorded.size else 0  # none, if not even the first iteration was complete
-    if done and not checkpoint.exists():
-        raise InputError(f"{folder}: {done} timesteps are recorded, but the checkpoint {checkpoint.name} is not there")
-    if timesteps is None:
-        return run, components
-    budget = check_integer("timesteps", timesteps, 1)
-    if budget < done:
-        raise InputError(f"timesteps: expected at least the {done} that are done, got {budget}")
-    return replace(run, task=replace(run.task, timesteps=budget)), components
-
-
-def _allowed(run: TrainingRun, allow: list[Any]) -> list[Any]:
-    """The components in `allow`; an error if the run names one, or a task with a module, that is not there."""
-    check_task_allowed(run.task.task, [thing for thing in allow if isinstance(thing, str)])
-    components = [thing for thing in allow if thing != run.task.task]
-    known = {thing if isinstance(thing, str) else identifier(thing) for thing in components}
-    for name in run.method.own_components():
-        if name not in known:
-            raise InputError(f"the run names {name}; if you trust it, allow it by name: --allow {name}")
-    return components
+def _same(source: Source, name: str) -> Source:
+    """The source, if it has the name that a folder has."""
+    if source.name != name:
+        raise InputError(f"task: expected {name}, of which the folder is, got {source.name}")
+    return source
 
 
 def execute_training(
@@ -203,6 +194,7 @@ def execute_training(
     callback: Callable[[Training], None] | None = None,
     another_budget: bool = False,
     allow: Iterable[Any] = (),
+    source: Source | None = None,
 ) -> Trained:
     """Start a run, or continue it from its checkpoint in `out`, and train until it ends or Ctrl-C."""
     sessions: list[Training] = []
@@ -224,7 +216,7 @@ def execute_training(
         else:
             place.claim(run.experiment())
         try:
-            execute(partial(Training, placement=placement), run, place, follow, allow=allow)
+            execute(partial(Training, placement=placement, source=source), run, place, follow, allow=allow)
         except KeyboardInterrupt:
             stop = "interrupted"
             if not sessions:

@@ -9,18 +9,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from cones.component import identifier, imported
 from cones.errors import InputError
 from cones.extras import require_extra
+from cones.rl.source import Source, source_from
 from cones.rl.spaces import describe_spaces
 from cones.rl.tasks import PAPER
 
 __all__ = ["check_task_allowed", "import_gymnasium", "made", "spaces_of"]
 
+ID = re.compile(r"-v\d+$")  # the end of gymnasium's ids
+
 
 def check_task_allowed(task: str, allow: Iterable[Any]) -> None:
-    """Refuse a task from a file that would import a module which the user has not named."""
+    """Refuse a task from a file that would import a module, or call a function, which the user has not named."""
     module, colon, _ = task.partition(":")
-    if colon and module not in sys.modules and task not in allow:
+    known = {thing if isinstance(thing, str) else identifier(thing) for thing in allow}
+    if colon and task not in known and (module not in sys.modules or not ID.search(task)):
         raise InputError(
             f"task: {task!r:.80} imports the module {module!r:.80}; if you trust it, allow it by name: "
             f"allow=[{task!r:.80}] or --allow {task!s:.80}"
@@ -36,28 +41,51 @@ def import_gymnasium(mujoco: bool = False) -> Any:
 
 
 @contextmanager
-def made(task: str, **options: Any) -> Iterator[Any]:
-    """Make an environment and close it at the end; `module:Name-v0` imports its module first."""
-    gymnasium = import_gymnasium()
+def made(task: Source | str, **options: Any) -> Iterator[Any]:
+    """Make an environment and close it at the end."""
+    source = source_from(task)
+    gymnasium = import_gymnasium()  # it sets filters of its own
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # -v4 is "out of date": it is the nearest to the paper's
-        try:
-            environment = gymnasium.make(task, disable_env_checker=True, **options)
-        except Exception as error:  # of the registry, of the module, or of what the environment's own code raises
-            kind = "" if isinstance(error, (gymnasium.error.Error, ImportError)) else f"{type(error).__name__}: "
-            name = re.sub(r"-v[23]$", "-v4", task)
-            nearest = f"; did you mean {name}?" if name != task and name in PAPER else ""
-            given = "".join(f" with {name}={value!r}" for name, value in options.items())
-            raise InputError(
-                f"task: {task!r} is no environment that gymnasium can make{given}: {kind}{error}{nearest}"
-            ) from error
+        environment = _new(gymnasium, source, {**source.kwargs, **options})
     try:
         yield environment
     finally:
         environment.close()
 
 
-def spaces_of(task: str) -> dict[str, Any]:
+def _new(gymnasium: Any, source: Source, options: dict[str, Any]) -> Any:
+    name = source.name
+    try:
+        maker = source.maker or _named(name, gymnasium)
+        if maker is None:
+            return gymnasium.make(name, disable_env_checker=True, **options)
+        environment = maker(**options)
+    except InputError:
+        raise
+    except Exception as error:  # of the registry, of the module, or of what the environment's own code raises
+        kind = "" if isinstance(error, (gymnasium.error.Error, ImportError)) else f"{type(error).__name__}: "
+        likely = re.sub(r"-v[23]$", "-v4", name)
+        nearest = f"; did you mean {likely}?" if likely != name and likely in PAPER else ""
+        given = "".join(f" with {option}={value!r:.80}" for option, value in options.items())
+        raise InputError(
+            f"task: {name!r} is no environment that gymnasium can make{given}: {kind}{error}{nearest}"
+        ) from error
+    if not all(hasattr(environment, part) for part in ("reset", "step", "observation_space", "action_space")):
+        raise InputError(f"task: expected {name} to make an environment of gymnasium, got {environment!r:.80}")
+    return environment
+
+
+def _named(name: str, gymnasium: Any) -> Any:
+    """The class or function of "module:name"; None if it is an id that gymnasium makes."""
+    module, colon, attribute = name.partition(":")
+    if not colon or ID.search(attribute):
+        return None
+    __import__(module)
+    return None if attribute in gymnasium.registry else imported(name, "task")
+
+
+def spaces_of(task: Source | str) -> dict[str, Any]:
     """The spaces of an environment as plain data; an error if policies cannot be trained on it."""
     with made(task) as environment:
         return describe_spaces(environment)

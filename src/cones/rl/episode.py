@@ -6,22 +6,39 @@ out:  loss = -return, length, outcome, mean of the observations, their summed sq
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import stdtrit
 
 from cones.errors import InputError
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Network
+from cones.rl.source import Source
 from cones.types import Matrix, Vector
 
-__all__ = ["ENDED", "Episode", "Episodes"]
+__all__ = ["ENDED", "Episode", "Episodes", "Summary"]
 
 ENDED = 0  # the outcome of an episode that did not fail
 NUMBERS = 3  # loss, length, outcome
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The returns of episodes: their mean, its confidence interval, deviation and range, and the mean length."""
+
+    episodes: int
+    mean: float
+    low: float
+    high: float
+    deviation: float
+    least: float
+    most: float
+    length: float
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,19 @@ class Episodes:
     def timesteps(self) -> int:
         return int(self.lengths.sum())
 
+    def summary(self, confidence: float = 0.95) -> Summary:
+        """The mean return with its confidence interval (Student's t), of the episodes that did not fail."""
+        good = ~np.isnan(self.returns)
+        returns, count = self.returns[good], int(good.sum())
+        if not count:
+            return Summary(0, *[math.nan] * 7)
+        mean, deviation = float(returns.mean()), float(returns.std(ddof=1)) if count > 1 else math.nan
+        half = (
+            float(stdtrit(count - 1, 0.5 + 0.5 * confidence)) * deviation / math.sqrt(count) if count > 1 else math.inf
+        )
+        extremes = float(returns.min()), float(returns.max())
+        return Summary(count, mean, mean - half, mean + half, deviation, *extremes, float(self.lengths[good].mean()))
+
     def merged_into(self, normaliser: Normaliser) -> Normaliser:
         """The normaliser with the observations of all episodes that did not fail."""
         for k in range(len(self.returns)):
@@ -58,12 +88,12 @@ class Episode(ABC):
     """A function that runs one episode of a policy. It can be pickled: workers make the environment themselves.
 
     Args:
-        task: the id of the environment.
+        task: makes the environment.
         network: the policy's layers. It sees (observation - shift) * scale.
         space: the environment's spaces; see `cones.rl.spaces`.
     """
 
-    task: str
+    task: Source
     network: Network
     space: dict[str, Any]
 

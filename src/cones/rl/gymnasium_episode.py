@@ -10,21 +10,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.errors import InputError
 from cones.rl.environments import made
 from cones.rl.episode import ENDED, Episode
-from cones.rl.policy import Policy
-from cones.rl.spaces import flat
+from cones.rl.policy import NotFiniteError, Policy
+from cones.rl.source import Source
 from cones.types import Matrix, Vector
 
 __all__ = ["GymnasiumEpisode", "played"]
 
-NO_ACTION, NOT_FINITE, NO_STEP = 1, 2, 3
+NO_ACTION, NOT_FINITE, NO_STEP, NOT_SEEN = 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
 class GymnasiumEpisode(Episode):
-    """An episode of an environment that gymnasium can make by its id, with Box or Discrete spaces.
+    """An episode of any environment of gymnasium.
 
     Args:
         horizon: the most steps of an episode, for environments that have no limit of their own.
@@ -36,22 +35,26 @@ class GymnasiumEpisode(Episode):
         NO_ACTION: "the policy's action after step {step} was not a finite number",
         NOT_FINITE: "the return after step {step} is not a finite number",
         NO_STEP: "the episode has no step",
+        NOT_SEEN: "the observation after step {step} is not finite; check the environment, or wrap it",
     }
 
     def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
         environment = _environment(self.task)
         observations: list[Vector] = []
         total, outcome = 0.0, ENDED
+        if not np.isfinite(parameters).all():
+            moments[:], result[:] = 0.0, (0.0, 0.0, NO_ACTION)
+            return
         try:
-            policy = Policy(self.task, self.network, parameters, shift, scale, self.space)
+            policy = Policy(self.task.name, self.network, parameters, shift, scale, self.space)
             for observation, reward in played(environment, policy, seed, self.horizon):
-                observations.append(flat(observation, self.space["observation"]))
+                observations.append(observation)
                 total += reward
-        except InputError:  # of the policy
-            outcome = NO_ACTION
+        except NotFiniteError as error:
+            outcome = NOT_SEEN if error.of_observation else NO_ACTION
         except Exception as error:
             self.close()  # another attempt has a fresh environment
-            error.add_note(f"cones: raised by {self.task} in step {len(observations) + 1} of an episode")
+            error.add_note(f"cones: raised by {self.task.name} in step {len(observations) + 1} of an episode")
             raise
         if not np.isfinite(total):
             outcome = NOT_FINITE
@@ -67,13 +70,13 @@ class GymnasiumEpisode(Episode):
         _local.__dict__.pop("stack", ExitStack()).close()
 
 
-def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> Iterator[tuple[Any, float]]:
-    """The steps of an episode: the observation that the policy saw, and the reward for its action."""
+def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> Iterator[tuple[Vector, float]]:
+    """The steps of an episode: the observation that the policy saw, as a vector, and the reward for its action."""
     observation, _ = environment.reset(seed=seed)
     for _ in range(horizon):
-        following, reward, terminated, truncated, _ = environment.step(policy(observation))
-        yield observation, float(reward)
-        observation = following
+        seen = policy.seen(observation)
+        observation, reward, terminated, truncated, _ = environment.step(policy.action(seen))
+        yield seen, float(reward)
         if terminated or truncated:
             return
 
@@ -81,7 +84,7 @@ def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> 
 _local = threading.local()
 
 
-def _environment(task: str) -> Any:
+def _environment(task: Source) -> Any:
     """This thread's environment; one of another task is closed."""
     if "stack" not in _local.__dict__ or _local.task != task:
         _local.__dict__.pop("stack", ExitStack()).close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,22 @@ from cones.checks import check_array, check_bool, check_finite, check_integer, c
 from cones.errors import InputError
 from cones.files import check_path
 from cones.rl.environments import check_task_allowed
-from cones.rl.spaces import action_from, check_space, flat, flat_size
+from cones.rl.source import Source
+from cones.rl.spaces import action_from, action_range, check_space, flat, flat_size
 from cones.types import Vector
 
-__all__ = ["Network", "Policy"]
+__all__ = ["Network", "NotFiniteError", "Policy", "check_spaces"]
 
-FORMAT, VERSION = "cones policy", 2
+FORMAT, VERSION = "cones policy", 3
+TANH_SQUARE = 0.39429449  # the mean of tanh(z)^2 for z ~ N(0, 1)
+
+
+class NotFiniteError(InputError):
+    """An observation, or an action, with numbers that are not finite."""
+
+    def __init__(self, message: str, of_observation: bool) -> None:
+        super().__init__(message)
+        self.of_observation = of_observation
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,18 @@ class Network:
         """The number of parameters."""
         return sum((inputs + self.bias) * outputs for inputs, outputs in pairwise(self.sizes))
 
+    def deviations(self) -> Vector:
+        """Deviations of random parameters that give units inputs of variance about 1, if observations have it.
+
+        A unit with m inputs of mean square q and a bias has the deviation 1 / sqrt(m q + 1) (LeCun et al., Efficient
+        BackProp, 1998); q is 1 for observations, and that of tanh(z) with z ~ N(0, 1) for hidden units.
+        """
+        parts = []
+        for layer, (inputs, outputs) in enumerate(pairwise(self.sizes)):
+            variance = inputs * (TANH_SQUARE if layer else 1.0) + self.bias
+            parts.append(np.full((inputs + self.bias) * outputs, variance**-0.5))
+        return np.concatenate(parts)
+
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
         place, values = 0, inputs
         for layer, (width, height) in enumerate(pairwise(self.sizes)):
@@ -59,11 +81,13 @@ class Policy:
     """A policy: `action = policy(observation)`.
 
     Args:
-        task: the gymnasium id of the environment it was trained on.
+        task: the name of the environment it was trained on.
         network: its layers.
         parameters: the flat vector of its weights.
         shift, scale: of the observation before it enters the network.
         space: its observations and actions; see `cones.rl.spaces`.
+        env_kwargs: what the environment was made with.
+        source: makes the environment; it is not saved.
     """
 
     task: str
@@ -72,6 +96,8 @@ class Policy:
     shift: Vector
     scale: Vector
     space: dict[str, Any]
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    source: Source | None = None
 
     def __post_init__(self) -> None:
         for name, size in (("parameters", self.network.dim), ("shift", self.inputs), ("scale", self.inputs)):
@@ -85,12 +111,33 @@ class Policy:
         return self.network.sizes[0]
 
     def __call__(self, observation: Any) -> Any:
-        values = flat(observation, self.space["observation"])
+        return self.action(self.seen(observation))
+
+    def seen(self, observation: Any) -> Vector:
+        """An observation as a vector of finite numbers."""
+        try:
+            values = flat(observation, self.space["observation"])
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"observation: expected one of the observation space of {self.task}, got {observation!r:.80} "
+                f"({type(error).__name__}: {error!s:.80})"
+            ) from None
         if values.size != self.inputs:
-            raise InputError(f"observation: expected {self.inputs} numbers, got {values.size}")
-        outputs = self.network.outputs(self.parameters, (values - self.shift) * self.scale)
+            raise InputError(
+                f"observation: expected {self.inputs} numbers, got {values.size}; the environment must return "
+                "the shape that its observation space says"
+            )
+        if not np.isfinite(values).all():
+            raise NotFiniteError(f"observation: expected finite numbers, got {observation!r:.80}", True)
+        return values
+
+    def action(self, seen: Vector) -> Any:
+        """The action for an observation as a vector."""
+        outputs = self.network.outputs(self.parameters, (seen - self.shift) * self.scale)
         if not np.isfinite(outputs).all():
-            raise InputError(f"observation: expected finite numbers, got {observation!r:.80}")
+            raise NotFiniteError("observation: expected one with a finite action", False)
         return action_from(outputs, self.space["action"])
 
     def save(self, path: str | Path) -> None:
@@ -102,6 +149,7 @@ class Policy:
             "sizes": self.network.sizes,
             "bias": self.network.bias,
             "space": self.space,
+            "env_kwargs": self.env_kwargs,
         }
         write_archive(Path(path), header, {"parameters": self.parameters, "shift": self.shift, "scale": self.scale})
 
@@ -114,7 +162,7 @@ class Policy:
         check_path("path", path)
         try:
             header, arrays = read_archive(Path(path))
-            if (header["format"], header["version"]) != (FORMAT, VERSION):
+            if header["format"] != FORMAT or header["version"] not in (2, VERSION):
                 raise ValueError(f"format {header['format']!r:.80}, version {header['version']!r:.80}")
             if arrays.keys() != {"parameters", "shift", "scale"}:
                 raise ValueError(f"arrays {', '.join(arrays)}")
@@ -125,10 +173,34 @@ class Policy:
                 if flat_size(header["space"][name]) != size:
                     raise ValueError(f"a space of {name}s for a network of sizes {sizes}")
             network = Network(sizes, check_bool("bias", header["bias"]))
-            policy = Policy(header["task"], network, **arrays, space=header["space"])
+            if header["version"] == 2 and not _has_unit_actions(header["space"]["action"]):
+                raise ValueError("of a version whose outputs were not scaled to the range of actions: train it again")
+            kwargs = header.get("env_kwargs", {})
+            check_kind("env_kwargs", kwargs, dict)
+            shape, places = header["space"], (arrays["parameters"], arrays["shift"], arrays["scale"])
+            policy = Policy(header["task"], network, *places, shape, kwargs)
         except FileNotFoundError:
             raise InputError(f"{path}: no such policy") from None
         except Exception as error:  # whatever is wrong with a file, it is one error
             raise InputError(f"{path}: not a policy of cones ({error})") from None
         check_task_allowed(policy.task, allow)
         return policy
+
+
+def _has_unit_actions(space: dict[str, Any]) -> bool:
+    """True if outputs are actions."""
+    if "low" not in space:
+        return True
+    _, _, middle, half = action_range(space)
+    return bool((middle == 0.0).all() and (half == 1.0).all())
+
+
+def check_spaces(policy: Policy, spaces: dict[str, Any], name: str) -> None:
+    """Refuse to run a policy on an environment with other spaces."""
+    for side in ("observation", "action"):
+        ours, theirs = ({k: v for k, v in s[side].items() if k != "dtype"} for s in (policy.space, spaces))
+        if ours != theirs:
+            raise InputError(
+                f"policy: trained on {policy.task} with the {side} space {ours!r:.100}, and {name} has {theirs!r:.100}"
+                "; use the policy of this task, or make the environment with the env_kwargs of its training"
+            )

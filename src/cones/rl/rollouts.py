@@ -14,9 +14,10 @@ from cones.rl.environments import import_gymnasium, spaces_of
 from cones.rl.episode import Episode, Episodes
 from cones.rl.gymnasium_episode import GymnasiumEpisode
 from cones.rl.mujoco_episode import MujocoEpisode
+from cones.rl.physics import PHYSICS
 from cones.rl.policy import Network
+from cones.rl.source import Source, source_from
 from cones.rl.spaces import flat_size
-from cones.rl.tasks import PHYSICS
 from cones.types import Matrix, Vector
 
 __all__ = ["Placement", "Rollouts", "episode_of", "network_of"]
@@ -46,6 +47,8 @@ class Placement:
         if workers is None:
             threads = thread_count() if self.threads is None else check_integer("threads", self.threads, 1)
             serial = threads == 1 and self.timeout is None and self.retries is None
+            if not (serial or episode.RELEASES_LOCK):
+                episode.task.check_can_be_sent()
             engine = ThreadEngine if episode.RELEASES_LOCK else _pool
             workers = 1 if serial else engine(threads)
         elif self.threads is not None:
@@ -91,12 +94,14 @@ class Rollouts:
             self.abort()
 
 
-def network_of(task: str, hidden: tuple[int, ...], bias: bool) -> tuple[Network, dict[str, object]]:
+def network_of(task: Source | str, hidden: tuple[int, ...], bias: bool) -> tuple[Network, dict[str, object]]:
     """The policy network of a task with these hidden layers, and the task's spaces."""
     space = spaces_of(task)
     return Network((flat_size(space["observation"]), *hidden, flat_size(space["action"])), bias), space
 
 
-def episode_of(task: str, network: Network, space: dict[str, object]) -> Episode:
-    """The fastest episodes for a task: compiled ones for the paper's four, gymnasium's for any other."""
-    return MujocoEpisode(task, network, space) if task in PHYSICS else GymnasiumEpisode(task, network, space)
+def episode_of(task: Source | str, network: Network, space: dict[str, object]) -> Episode:
+    """The fastest episodes for a task: compiled ones for gymnasium's MuJoCo tasks, gymnasium's for any other."""
+    source = source_from(task)
+    kind = MujocoEpisode if source.is_plain and source.name in PHYSICS else GymnasiumEpisode
+    return kind(source, network, space)

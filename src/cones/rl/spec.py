@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,16 @@ from cones.fields import check_fields
 from cones.radius import PathLength
 from cones.records.method import RATES, MethodSpec, file_name, method_from
 from cones.rl.environments import spaces_of
+from cones.rl.policy import Network
+from cones.rl.source import Source, source_from
 from cones.rl.tasks import PAPER
 from cones.steps import Balls
 from cones.strategy import Strategy
 
 __all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 
-# For tasks that are not the paper's: observations are normalised, so that weights of order 0.1 matter.
-OTHERS = {"hidden": 16, "sigma": 0.1, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
+# For tasks that are not the paper's.
+OTHERS = {"hidden": 16, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
 # A training run has a few hundred iterations, and its episodes are noisy. With the smaller first radius of
 # `radius="adaptive"` elsewhere, the mean of HalfCheetah's policies hardly moves for 10^6 timesteps.
 FEW_ITERATIONS = Balls(mean=PathLength(1.5, largest=1e6))
@@ -37,15 +39,26 @@ class TaskSpec:
     timesteps: int
     hidden: tuple[int, ...]
     bias: bool
-    sigma: float
+    sigma: float | None  # initial deviation of the weights; None: by the fan-in of each unit
     episodes: int = 1  # per candidate and iteration
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
     evaluation_episodes: int = 10
     target: float | None = None  # a reward to reach; it ends nothing
+    env_kwargs: dict[str, Any] = field(default_factory=dict)  # what the environment is made with
 
     @property
     def label(self) -> str:
         return self.task
+
+    @property
+    def source(self) -> Source:
+        return Source(self.task, self.env_kwargs)
+
+    def specification(self) -> dict[str, Any]:
+        data = asdict(self)
+        if not self.env_kwargs:
+            del data["env_kwargs"]  # records from before there were any are the same
+        return data
 
     @staticmethod
     def from_specification(data: Mapping[str, Any]) -> TaskSpec:
@@ -55,12 +68,14 @@ class TaskSpec:
             check_integer(name, parts[name], 1)
         for size in parts["hidden"]:
             check_integer("hidden", size, 1)
-        check_positive("sigma", parts["sigma"])
+        if parts["sigma"] is not None:
+            check_positive("sigma", parts["sigma"])
         return TaskSpec(**parts)
 
 
 TASK_KEYS = (
-    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target"
+    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target",
+    "env_kwargs",
 )  # fmt: skip
 
 
@@ -77,16 +92,18 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
     if budget is None:
         budget = paper.limit if paper else 1e6
     target = given.get("target", paper.target if paper else None)
+    sigma = given.get("sigma", paper.sigma if paper else None)
     return TaskSpec(
         task=task,
         timesteps=check_integer(f"{place}timesteps", budget, 1),
         hidden=tuple(check_integer(f"{place}hidden", size, 1) for size in layers),
         bias=check_bool(f"{place}bias", given.get("bias", paper.bias if paper else True)),
-        sigma=check_positive(f"{place}sigma", given.get("sigma", paper.sigma if paper else OTHERS["sigma"])),
+        sigma=None if sigma is None else check_positive(f"{place}sigma", sigma),
         episodes=check_integer(f"{place}episodes", given.get("episodes", 1), 1),
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
         target=None if target is None else check_number(f"{place}target", target),
+        env_kwargs=source_from(task, given.get("env_kwargs")).kwargs,
     )
 
 
@@ -130,19 +147,20 @@ class TrainingRun:
 
     def specification(self) -> dict[str, Any]:
         return {
-            "task": asdict(self.task),
+            "task": self.task.specification(),
             "method": self.method.method,
             "label": self.method.label,
             "settings": self.settings,
             "seed": self.seed,
         }
 
-    def strategy(self, dim: int) -> Strategy:
-        """The strategy at its start, for a policy of `dim` parameters."""
+    def strategy(self, network: Network) -> Strategy:
+        """The strategy at its start."""
         settings = self.settings
         if settings.get("radius") == "adaptive":
             settings["radius"] = FEW_ITERATIONS
-        return self.method.strategy(np.zeros(dim), self.task.sigma, self.seed, settings, maxiter=math.inf)
+        sigma = network.deviations() if self.task.sigma is None else self.task.sigma
+        return self.method.strategy(np.zeros(network.dim), sigma, self.seed, settings, maxiter=math.inf)
 
     def experiment(self) -> dict[str, Any]:
         """The specification of an experiment that has this run only."""
@@ -150,7 +168,7 @@ class TrainingRun:
             "name": "training",
             "methods": [asdict(self.method)],
             "title": self.task.task,
-            "tasks": [asdict(self.task)],
+            "tasks": [self.task.specification()],
         }
         return json.loads(json.dumps(data))  # type: ignore[no-any-return]
 
@@ -164,13 +182,13 @@ class TrainingRun:
         return TrainingRun(TaskSpec.from_specification(tasks[0]), method, method.seeds[0])
 
 
-def new_run(task: str, method: str, rng: int, timesteps: float | None, settings: Mapping[str, Any]) -> TrainingRun:
+def new_run(source: Source, method: str, rng: int, timesteps: float | None, settings: Mapping[str, Any]) -> TrainingRun:
     """The run that keyword arguments describe. Each of them is checked."""
     of_task = {name: value for name, value in settings.items() if name in TASK_KEYS}
     of_method = {name: value for name, value in settings.items() if name not in TASK_KEYS}
     seed = check_integer("rng", rng, 0)
-    spec = task_from({"task": task, "timesteps": timesteps, **of_task})
+    spec = task_from({"task": source.name, "timesteps": timesteps, "env_kwargs": source.kwargs, **of_task})
     run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
-    spaces_of(task)
-    run.strategy(10)  # settings that cannot work are found before anything is written
+    spaces_of(source)
+    run.strategy(Network((4, 2)))  # settings that cannot work are found before anything is written
     return run

@@ -1,46 +1,11 @@
-"""The paper's four MuJoCo tasks: their physics as gymnasium's -v4 has it, and the paper's hyperparameters."""
+"""The paper's four MuJoCo tasks: its hyperparameters, targets and results."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-__all__ = ["PAPER", "PHYSICS", "PaperTask", "Physics"]
-
-INF = math.inf
-
-
-@dataclass(frozen=True)
-class Physics:
-    """A task on a MuJoCo model: reward = forward velocity + bonus - cost |action|^2.
-
-    An episode ends when height, angle or another coordinate of the state leaves its bounds.
-    """
-
-    model: str
-    frames: int  # of simulation per step
-    skipped: int = 1  # positions that are not observed
-    cost: float = 1e-3
-    bonus: float = 0.0
-    height: tuple[float, float] = (-INF, INF)
-    angle: tuple[float, float] = (-INF, INF)
-    state_limit: float = INF
-    velocity_limit: float = INF  # in observations
-    reset_noise: float = 5e-3
-    normal_velocities: bool = False  # at reset; else uniform
-    horizon: int = 1000
-
-
-PHYSICS = {
-    "HalfCheetah-v4": Physics("half_cheetah.xml", 5, cost=0.1, reset_noise=0.1, normal_velocities=True),
-    "Walker2d-v4": Physics(
-        "walker2d.xml", 4, bonus=1.0, height=(0.8, 2.0), angle=(-1.0, 1.0), velocity_limit=10.0
-    ),
-    "Hopper-v4": Physics(
-        "hopper.xml", 4, bonus=1.0, height=(0.7, INF), angle=(-0.2, 0.2), state_limit=100.0, velocity_limit=10.0
-    ),
-    "Swimmer-v4": Physics("swimmer.xml", 4, skipped=2, cost=1e-4, reset_noise=0.1),
-}  # fmt: skip
+__all__ = ["PAPER", "PaperTask"]
 
 
 @dataclass(frozen=True)

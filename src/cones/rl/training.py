@@ -18,7 +18,9 @@ from cones.rl.episode import Episodes
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Policy
 from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
+from cones.rl.source import Source
 from cones.rl.spec import TrainingRun
+from cones.rl.tasks import PAPER
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
@@ -27,7 +29,7 @@ __all__ = ["TIMESTEPS", "Training", "TrainingPause"]
 TIMESTEPS = StopReason("timesteps", "The budget of timesteps is spent.", 1)
 
 # What the episodes of a seed are for.
-TRAINING, EVALUATION = 0, 1
+TRAINING, EVALUATION, WARM_UP = 0, 1, 2
 
 
 class Training(Session):
@@ -50,16 +52,23 @@ class Training(Session):
     )
     KEEPS_CHECKPOINT = True  # to train on
 
-    def __init__(self, run: TrainingRun, kept: Kept | None = None, placement: Placement | None = None) -> None:
+    def __init__(
+        self,
+        run: TrainingRun,
+        kept: Kept | None = None,
+        placement: Placement | None = None,
+        source: Source | None = None,
+    ) -> None:
         self.run = run
-        self.network, self._space = network_of(run.task.task, run.task.hidden, run.task.bias)
+        self._source = source or run.task.source
+        self.network, self._space = network_of(self._source, run.task.hidden, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
-        strategy, extra = kept or (run.strategy(self.network.dim), None)
+        strategy, extra = kept or (run.strategy(self.network), None)
         seen = Normaliser.empty(self.network.sizes[0])
         if extra is not None:
             self._check(strategy, extra)
             seen = extra["normaliser"]
-        self.rollouts = Rollouts(episode_of(run.task.task, self.network, self._space), placement)
+        self.rollouts = Rollouts(episode_of(self._source, self.network, self._space), placement)
         super().__init__(strategy, _Returns(self), extra)
         self._seen = {self.iteration: seen}  # by iteration: the next one's counts once the strategy is told
 
@@ -97,9 +106,18 @@ class Training(Session):
         return min(1.0, self.timesteps / self.run.task.timesteps)
 
     def returns(self, candidates: Candidates) -> Vector:
-        """The mean return of each candidate's episodes."""
+        """The mean return of each candidate's episodes.
+
+        Before the first of them, tasks that are not the paper's run the same candidates once to see what observations
+        are like: the spread of the weights is meant for normalised ones.
+        """
         count = self.run.task.episodes
-        self._last = self._episodes(np.repeat(np.asarray(candidates), count, axis=0), TRAINING)
+        rows = np.repeat(np.asarray(candidates), count, axis=0)
+        self._before, self._warm_up = self.normaliser, 0
+        if not self._before.count and self.run.task.task not in PAPER:
+            first = self._episodes(rows, WARM_UP, self._before)
+            self._before, self._warm_up = first.merged_into(self._before), first.timesteps
+        self._last = self._episodes(rows, TRAINING, self._before)
         returns: Vector = self._last.returns.reshape(-1, count).mean(axis=1)
         return returns
 
@@ -107,13 +125,13 @@ class Training(Session):
         super().evaluated(losses, seconds)
         good = -losses[~np.isnan(losses)]
         self._rows[self.iteration] |= {
-            "timesteps": self.timesteps + self._last.timesteps,
+            "timesteps": self.timesteps + self._warm_up + self._last.timesteps,
             "population_reward": float(good.mean()) if good.size else math.nan,
             "population_best": float(good.max()) if good.size else math.nan,
         }
         self._seen = {
             self.iteration: self.normaliser,
-            self.iteration + 1: self._last.merged_into(self.normaliser),
+            self.iteration + 1: self._last.merged_into(self._before),
         }
         self.problems = self._last.problems
 
@@ -139,16 +157,16 @@ class Training(Session):
     def _evaluate(self) -> None:
         begin = time.perf_counter()
         mean = self.strategy.state.belief.mean
-        episodes = self._episodes(np.tile(mean, (self.run.task.evaluation_episodes, 1)), EVALUATION)
+        rows = np.tile(mean, (self.run.task.evaluation_episodes, 1))
+        episodes = self._episodes(rows, EVALUATION, self.normaliser)
         self._rows[self.iteration - 1] |= {
             "mean_reward": float(episodes.returns.mean()),
             "mean_reward_deviation": float(episodes.returns.std()),
             "test_seconds": time.perf_counter() - begin,
         }
 
-    def _episodes(self, parameters: Matrix, purpose: int) -> Episodes:
+    def _episodes(self, parameters: Matrix, purpose: int, seen: Normaliser) -> Episodes:
         words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(len(parameters))
-        seen = self.normaliser
         return self.rollouts.episodes(parameters, seen.shift, seen.scale, [int(word) for word in words])
 
     def headline(self) -> str:
@@ -175,7 +193,8 @@ class Training(Session):
     def policy(self) -> Policy:
         """The mean policy, with the normaliser as it is now."""
         seen, mean = self.normaliser, self.strategy.state.belief.mean
-        return Policy(self.run.task.task, self.network, mean, seen.shift, seen.scale, self._space)
+        task, source = self.run.task, self._source
+        return Policy(task.task, self.network, mean, seen.shift, seen.scale, self._space, task.env_kwargs, source)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}

@@ -13,6 +13,7 @@ from cones.extras import require_extra
 from cones.rl.environments import made
 from cones.rl.gymnasium_episode import played
 from cones.rl.policy import Policy
+from cones.rl.source import Source
 
 __all__ = ["record_video"]
 
@@ -35,8 +36,9 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, rng: int =
 
     _choose_gl()
     reward, count = 0.0, 0
+    source = policy.source or Source(policy.task, policy.env_kwargs)
     try:
-        with made(policy.task, render_mode="rgb_array") as environment:
+        with made(source, render_mode="rgb_array") as environment:
             if "rgb_array" not in environment.metadata.get("render_modes", ["rgb_array"]):
                 raise InputError(f"{policy.task}: it has no render mode rgb_array, which a video needs")
             rate = float(environment.metadata.get("render_fps", 30))

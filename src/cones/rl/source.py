@@ -1,0 +1,165 @@
+"""Where environments come from: an id of gymnasium, or a class, a function or an environment of the user's own."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from cones.component import identifier
+from cones.errors import InputError
+from cones.extras import require_extra
+
+__all__ = ["Source", "source_from"]
+
+# Keyword arguments of specifications that are not the environment's own.
+OF_VECTORS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What makes environments of a task.
+
+    Args:
+        name: an id of gymnasium, "module:Name-v0" that a module registers, or "module:Class" or "module:function" of
+            something that makes an environment. If there is a `maker`, any name.
+        kwargs: what environments are made with; numbers, text, lists and tables, so that a file can hold them.
+        maker: makes an environment, if it has no name by which it could be imported.
+    """
+
+    name: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    maker: Callable[..., Any] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is an environment of gymnasium as it is registered."""
+        return self.maker is None and not self.kwargs
+
+    def check_can_be_sent(self) -> None:
+        """Refuse a maker that worker processes could not be given."""
+        try:
+            pickle.dumps(self.maker)
+        except Exception as error:  # whatever pickling raises
+            raise InputError(
+                f"task: {self.name} cannot be sent to worker processes ({type(error).__name__}: {error!s:.120}); "
+                "define it at the top level of a module, or train in this process with threads=1"
+            ) from None
+
+
+def source_from(task: Any, env_kwargs: Mapping[str, Any] | None = None) -> Source:
+    """The source for what a user has: an id, a class, a function, an environment, or a vector environment."""
+    kwargs = _checked(env_kwargs)
+    if isinstance(task, Source):
+        return task
+    if isinstance(task, str) and task:
+        return Source(task, kwargs)
+    if inspect.isclass(task) or inspect.isroutine(task) or isinstance(task, partial):
+        return _of_callable(task, kwargs)
+    require_extra("gymnasium", "rl", "training")
+    import gymnasium
+
+    if isinstance(task, gymnasium.vector.VectorEnv):
+        return _of_vector(task, kwargs)
+    if isinstance(task, gymnasium.Env):
+        return _of_environment(task, kwargs)
+    if callable(task):
+        return _of_callable(task, kwargs)
+    raise InputError(
+        "task: expected the id of a gymnasium environment, such as Swimmer-v4, a class, a function that makes an "
+        f"environment, or an environment, got {task!r:.80}"
+    )
+
+
+def _checked(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Keyword arguments that a file can hold."""
+    if kwargs is None:
+        return {}
+    try:
+        if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+            raise TypeError("no table with names")
+        stored = json.loads(json.dumps(dict(kwargs), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"env_kwargs: expected names with numbers, text, lists or tables, got {kwargs!r:.80} ({error}); for others "
+            "pass a function that makes the environment"
+        ) from None
+    return dict(stored)
+
+
+def _of_callable(maker: Any, kwargs: dict[str, Any]) -> Source:
+    name = getattr(maker, "__qualname__", "") or getattr(getattr(maker, "func", maker), "__qualname__", "environment")
+    module = sys.modules.get(getattr(maker, "__module__", ""), None)
+    if module is not None and module.__name__ != "__main__" and getattr(module, name, None) is maker:
+        return Source(identifier(maker), kwargs)
+    return Source(name, kwargs, maker)
+
+
+def _of_environment(environment: Any, kwargs: dict[str, Any]) -> Source:
+    """Its specification if gymnasium has made it, else copies of it."""
+    if kwargs:
+        raise InputError("env_kwargs: expected none beside an environment that is made already")
+    if environment.spec is None:
+        return Source(type(environment.unwrapped).__qualname__, {}, _Copies(environment))
+    return _of_spec(environment.spec)
+
+
+def _of_vector(environments: Any, kwargs: dict[str, Any]) -> Source:
+    """One of the environments: episodes are spread over workers, one environment each."""
+    if getattr(environments, "spec", None) is not None and not kwargs:
+        return _of_spec(environments.spec)
+    makers = getattr(environments.unwrapped, "env_fns", None)
+    if not makers:
+        raise InputError(
+            f"task: expected a vector environment that consists of single ones, got {environments!r:.80}; pass a class "
+            "or a function that makes a single environment"
+        )
+    return source_from(makers[0], kwargs)
+
+
+def _of_spec(spec: Any) -> Source:
+    """What gymnasium has registered itself goes by its id. Workers do not know other ids: they get all of it."""
+    import gymnasium
+
+    spec = copy.deepcopy(spec)
+    spec.kwargs = {name: value for name, value in spec.kwargs.items() if name not in OF_VECTORS}
+    registered = gymnasium.registry.get(spec.id)
+    if registered is not None and str(spec.entry_point).startswith("gymnasium."):
+        own = {name: value for name, value in spec.kwargs.items() if registered.kwargs.get(name, ...) != value}
+        if spec == replace(copy.deepcopy(registered), kwargs=spec.kwargs):
+            return Source(spec.id, _checked(own))
+    return Source(spec.id, {}, _Specified(spec))
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Copies of an environment; each worker has one of its own."""
+
+    environment: Any
+
+    def __call__(self) -> Any:
+        try:
+            return copy.deepcopy(self.environment)
+        except Exception as error:  # whatever copying raises
+            raise InputError(
+                f"task: expected an environment that can be copied, got {self.environment!r:.80} "
+                f"({type(error).__name__}: {error!s:.80}); pass its class or a function that makes it"
+            ) from None
+
+
+@dataclass(frozen=True)
+class _Specified:
+    """Environments of a specification with wrappers or changes of its own."""
+
+    spec: Any
+
+    def __call__(self, **options: Any) -> Any:
+        import gymnasium
+
+        return gymnasium.make(self.spec, disable_env_checker=True, **options)

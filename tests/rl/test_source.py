@@ -1,0 +1,170 @@
+"""What users bring: ids, classes, functions, environments; with keyword arguments; on processes and in this one."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import environments
+import gymnasium
+import numpy as np
+import pytest
+from environments import Point
+from gymnasium import spaces
+
+from cones import InputError, rl
+from cones.rl.environments import made, spaces_of
+from cones.rl.physics import PHYSICS
+from cones.rl.rollouts import episode_of
+from cones.rl.source import Source, source_from
+from cones.rl.spaces import action_from, describe_spaces, flat, flat_size
+
+SETTINGS: dict[str, Any] = {"timesteps": 100, "popsize": 4, "hidden": [], "evaluation_episodes": 1, "rng": 3}
+
+
+def of_mode(mode: str = "box") -> Point:
+    return Point(mode)
+
+
+of_mode.__module__, environments.of_mode = "environments", of_mode  # as if it were written there
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "environments:Point",
+        Point,
+        of_mode,
+        partial(Point, "box"),
+        lambda: Point("box"),
+        Point("box"),
+        gymnasium.make("environments:PointBox-v0"),
+        gymnasium.vector.SyncVectorEnv([partial(Point, "box")] * 2),
+        gymnasium.make_vec("environments:PointBox-v0", num_envs=2, vectorization_mode="sync"),
+    ],
+    ids=["name", "class", "function", "partial", "lambda", "environment", "made", "vector", "made-vector"],
+)
+def test_all_of_them_train_alike(task: Any) -> None:
+    expected = rl.train("environments:PointBox-v0", threads=1, **SETTINGS)
+    trained = rl.train(task, threads=1, **SETTINGS)
+    np.testing.assert_array_equal(trained.policy.parameters, expected.policy.parameters)
+    np.testing.assert_array_equal(
+        rl.evaluate(trained.policy, 3, threads=1).returns, rl.evaluate(expected.policy, 3, threads=1).returns
+    )
+
+
+def test_copies_and_classes_go_to_processes() -> None:
+    expected = rl.train(Point, threads=1, **SETTINGS)
+    for task in (Point, Point("box")):
+        trained = rl.train(task, threads=2, **SETTINGS)
+        np.testing.assert_array_equal(trained.policy.parameters, expected.policy.parameters)
+
+
+def test_keyword_arguments_reach_the_environment_and_its_files(tmp_path: Path) -> None:
+    chosen = {**SETTINGS, "env_kwargs": {"mode": "choices"}, "threads": 1}
+    trained = rl.train(Point, out=tmp_path, **chosen)
+    assert trained.policy.network.sizes == (5, 3)
+    policy = rl.load_policy(tmp_path, allow=[Point])
+    assert policy.env_kwargs == {"mode": "choices"}
+    np.testing.assert_array_equal(
+        rl.evaluate(policy, 3, threads=1).returns, rl.evaluate(trained.policy, 3, threads=1).returns
+    )
+    longer = rl.resume(tmp_path, timesteps=200, threads=1, allow=["environments:Point"])
+    straight = rl.train(Point, **{**chosen, "timesteps": 200})
+    np.testing.assert_array_equal(longer.policy.parameters, straight.policy.parameters)
+    with pytest.raises(InputError, match="env_kwargs: expected names with numbers"):
+        rl.train(Point, env_kwargs={"mode": Point}, **SETTINGS)
+    with pytest.raises(InputError, match="with wind=3: TypeError"):
+        rl.train(Point, env_kwargs={"wind": 3}, **SETTINGS)
+
+
+def test_a_function_without_a_name_is_given_again(tmp_path: Path) -> None:
+    def local() -> Point:
+        return Point("box")
+
+    rl.train(local, out=tmp_path, threads=1, **SETTINGS)
+    with pytest.raises(InputError, match="is no environment that gymnasium can make"):
+        rl.resume(tmp_path, timesteps=200, threads=1)
+    longer = rl.resume(tmp_path, task=local, timesteps=200, threads=1)
+    straight = rl.train(local, threads=1, **{**SETTINGS, "timesteps": 200})
+    np.testing.assert_array_equal(longer.policy.parameters, straight.policy.parameters)
+    with pytest.raises(InputError, match=r"task: .*local cannot be sent to worker processes .*threads=1"):
+        rl.train(local, threads=2, **SETTINGS)
+    with pytest.raises(InputError, match=r"task: expected .*local, of which the folder is, got environments:Point"):
+        rl.resume(tmp_path, task=Point, timesteps=300, threads=1)
+
+
+def test_a_file_calls_nothing_that_was_not_named(tmp_path: Path) -> None:
+    policy = rl.train(Point, threads=1, **SETTINGS).policy
+    for task in ("os:system", "environments:Point"):
+        object.__setattr__(policy, "task", task)
+        policy.save(tmp_path / "a.policy.npz")
+        with pytest.raises(InputError, match=f"allow it by name: allow=.*{task}"):
+            rl.load_policy(tmp_path / "a.policy.npz")
+
+
+def test_a_policy_of_another_task_is_refused() -> None:
+    policy = rl.train(Point, threads=1, **SETTINGS).policy
+    with pytest.raises(
+        InputError, match=r"policy: trained on environments:Point with the observation space .*CartPole-v1"
+    ):
+        rl.evaluate(policy, 1, task="CartPole-v1", threads=1)
+
+
+@pytest.mark.parametrize("task", [None, "", 3, object()], ids=str)
+def test_what_is_no_environment_is_named(task: Any) -> None:
+    with pytest.raises(
+        InputError, match="task: expected the id of a gymnasium environment, such as Swimmer-v4, a class"
+    ):
+        rl.train(task)
+    with pytest.raises(InputError, match="task: expected int to make an environment of gymnasium, got 0"):
+        rl.train(partial(int), threads=1)
+
+
+def test_compiled_episodes_are_for_tasks_as_they_are_registered() -> None:
+    for source, compiled in (
+        (source_from(gymnasium.make("Hopper-v5")), True),
+        (source_from(gymnasium.make("Hopper-v5", healthy_reward=2.0)), False),
+        (source_from(gymnasium.make("Hopper-v5", max_episode_steps=10)), False),
+        (source_from("Hopper-v5", {"frame_skip": 2}), False),
+    ):
+        assert source.name in PHYSICS
+        network = rl.policy.Network((11, 3))
+        assert episode_of(source, network, spaces_of(source)).RELEASES_LOCK is compiled
+        pickle.loads(pickle.dumps(source))
+    with made(source_from(gymnasium.make("Hopper-v5", max_episode_steps=10))) as environment:
+        assert environment.spec.max_episode_steps == 10
+    assert source_from(Source("a")) == Source("a")
+
+
+PARTS = spaces.Dict(
+    {
+        "a": spaces.Box(-2.0, 4.0, (2,), np.float64),
+        "b": spaces.Tuple((spaces.Discrete(3, start=5), spaces.MultiBinary(2))),
+        "c": spaces.MultiDiscrete([[2, 3]], start=[[1, -1]]),
+        "d": spaces.Box(0, 9, (1,), np.int64),
+    }
+)
+
+
+def test_flattening_is_gymnasium_s_and_actions_are_in_their_space() -> None:
+    space = describe_spaces(type("E", (), {"observation_space": PARTS, "action_space": PARTS}))
+    PARTS.seed(0)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        sample = PARTS.sample()
+        np.testing.assert_array_equal(flat(sample, space["observation"]), spaces.flatten(PARTS, sample))
+        action = action_from(3.0 * rng.standard_normal(flat_size(space["action"])), space["action"])
+        assert PARTS.contains(action), action
+    assert flat_size(space["observation"]) == spaces.flatdim(PARTS)
+
+
+def test_outputs_of_one_reach_the_bounds() -> None:
+    box = spaces.Box(np.array([-2.0, 0.0, -np.inf]), np.array([4.0, 1.0, 0.5]), dtype=np.float64)
+    space = describe_spaces(type("E", (), {"observation_space": box, "action_space": box}))["action"]
+    np.testing.assert_array_equal(action_from(np.full(3, -1.0), space), [-2.0, 0.0, -1.0])
+    np.testing.assert_array_equal(action_from(np.zeros(3), space), [1.0, 0.5, 0.0])
+    np.testing.assert_array_equal(action_from(np.full(3, 1.0), space), [4.0, 1.0, 0.5])
+    np.testing.assert_array_equal(action_from(np.full(3, 9.0), space), [4.0, 1.0, 0.5])
