@@ -113,7 +113,7 @@ def test_a_policy_of_another_task_is_refused() -> None:
         rl.evaluate(policy, 1, task="CartPole-v1", threads=1)
 
 
-@pytest.mark.parametrize("task", [None, "", 3, object()], ids=str)
+@pytest.mark.parametrize("task", [None, "", 3, object()], ids=["none", "empty", "number", "object"])
 def test_what_is_no_environment_is_named(task: Any) -> None:
     with pytest.raises(
         InputError, match="task: expected the id of a gymnasium environment, such as Swimmer-v4, a class"
