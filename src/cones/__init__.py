@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 from cones import radius
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, LowRankGaussian, Step, StepStatus
+from cones.beliefs import (
+    Belief,
+    Bernoulli,
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Gradient,
+    LowRankGaussian,
+    Poisson,
+    Product,
+    Step,
+    StepStatus,
+)
 from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.estimators import Estimate, Estimator
@@ -19,6 +31,8 @@ from cones.run.minimize import minimize, scipy_method
 from cones.run.resume import resume
 from cones.sampling import Population
 from cones.solvers import solve_step
+from cones.space.parameters import Choice, Flag, Float, Integer
+from cones.space.space import Space
 from cones.steps import Balls, StepRule
 from cones.strategy import Strategy
 
@@ -46,7 +60,10 @@ __all__ = [
     "Adam",
     "Balls",
     "Belief",
+    "Bernoulli",
+    "Categorical",
     "CheckpointError",
+    "Choice",
     "CoNES",
     "ConesError",
     "DiagonalGaussian",
@@ -54,14 +71,20 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Evaluator",
+    "Flag",
+    "Float",
     "FullGaussian",
     "Gradient",
     "InputError",
+    "Integer",
     "LowRankGaussian",
     "MissingExtraError",
     "Optimizer",
+    "Poisson",
     "Population",
+    "Product",
     "SepCMA",
+    "Space",
     "StateError",
     "Step",
     "StepRule",

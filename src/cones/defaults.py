@@ -15,12 +15,21 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cones.beliefs import Belief, FullGaussian
+from cones.beliefs import Belief, ExponentialFamily, FullGaussian, Gaussian, Product
 from cones.component import component_from
-from cones.estimators import Quadratic, Recombination, ScoreFunction
+from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
 
-__all__ = ["default_popsize", "is_full", "is_low_rank", "path_popsize", "with_balls", "with_path"]
+__all__ = [
+    "default_popsize",
+    "is_full",
+    "is_low_rank",
+    "is_mixed",
+    "path_popsize",
+    "with_balls",
+    "with_factors",
+    "with_path",
+]
 
 # Up to here a quadratic model of the loss is fitted in milliseconds.
 MODEL_UP_TO = 40
@@ -54,6 +63,28 @@ def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:
     """True if the estimator is of one of these classes, or not given."""
     return "estimator" not in given or isinstance(component_from("estimator", given["estimator"]), kinds)
+
+
+def is_mixed(x0: ArrayLike | Belief) -> bool:
+    """True for a belief that is not a Gaussian alone."""
+    return isinstance(x0, (ExponentialFamily, Product))
+
+
+def with_factors(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings for exponential families and products."""
+    factors = x0.factors if isinstance(x0, Product) else (x0,)
+    largest = max((factor.dim for factor in factors if isinstance(factor, Gaussian)), default=0)
+    noisy = given.get("noisy") is True
+    return {
+        "popsize": path_popsize(dim),
+        "antithetic": False,
+        "estimator": Factors(
+            Quadratic() if largest <= MODEL_UP_TO and not noisy else Recombination(),
+            ScoreFunction() if noisy else Elite(),
+        ),
+        "shaping": "recombination_weights",
+        "optimizer": Direct(),
+    }
 
 
 def default_popsize(dim: int) -> int:

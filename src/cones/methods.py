@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, Unpack, get_args, get_type_hints
 
@@ -16,11 +17,12 @@ from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
 from cones.checks import check_bool, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
-from cones.defaults import is_full, is_low_rank, with_balls, with_path
+from cones.defaults import is_full, is_low_rank, is_mixed, with_balls, with_factors, with_path
 from cones.errors import InputError
 from cones.estimators import Estimator, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
+from cones.mixed import start_in
 from cones.optimizers import Direct, Optimizer
 from cones.progress import Descent, State
 from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
@@ -28,7 +30,8 @@ from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, check_deviations, check_start, initial_deviations
-from cones.steps import Balls, Convex, EvolutionPath, LowRank, Natural, Plain, StepRule
+from cones.space.space import Space
+from cones.steps import Balls, Convex, EvolutionPath, FactorSteps, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -124,26 +127,30 @@ def sentence_of(setting: str) -> str:
 
 
 @_show_settings
-def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
+def ES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Evolution strategies: the optimizer follows the plain gradient estimate.
 
     Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
+    if isinstance(x0, Space):
+        return _in_space(ES, x0, sigma0, _given(settings))
     return _compose("ES", x0, sigma0, Plain(), **_given(settings))
 
 
 @_show_settings
-def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
+def NES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Natural evolution strategies: the optimizer follows the natural gradient.
 
     Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
+    if isinstance(x0, Space):
+        return _in_space(NES, x0, sigma0, _given(settings))
     return _compose("NES", x0, sigma0, Natural(), **_given(settings))
 
 
 @_show_settings
 def CoNES(
-    x0: ArrayLike | Belief,
+    x0: ArrayLike | Belief | Space,
     sigma0: ArrayLike | None = None,
     *,
     radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
@@ -154,9 +161,11 @@ def CoNES(
     """Convex natural evolution strategies: each step is the steepest one inside a KL ball.
 
     Args:
-        x0: initial mean, shape (n,), or a belief, such as `FullGaussian(mean, covariance)`.
+        x0: initial mean, shape (n,), a belief, such as `FullGaussian(mean, covariance)` or `Bernoulli(probabilities)`,
+            or a `cones.Space`, whose candidates are dicts.
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
-            two finite bounds, and 1 elsewhere.
+            two finite bounds, and 1 elsewhere. In a space, a number: the deviations of numbers as a share of their
+            ranges.
         radius: "auto": nothing to tune. Up to 60 dimensions, a full covariance with an evolution path
             (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 500, a diagonal
             that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond, a
@@ -182,6 +191,9 @@ def CoNES(
 
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
+    if isinstance(x0, Space):
+        own = {"radius": radius, "solver": solver, "step": step}
+        return _in_space(CoNES, x0, sigma0, {**own, **_given(settings)})
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
     given = _given(settings)
     if "optimizer" in given:
@@ -196,12 +208,16 @@ def CoNES(
         if isinstance(rule, LowRank):
             belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
             return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **belief, **given})
+        if isinstance(rule, FactorSteps):
+            return _compose("CoNES", x0, sigma0, rule, **{**with_factors(x0, size, given), **given})
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), "belief": None, **given})
         radius = rule
     if radius is None:
         radius = "auto" if direct else "paper"
     if isinstance(radius, str) and radius == "auto":
+        if direct and solver in (None, "dual") and is_mixed(x0):
+            return _compose("CoNES", x0, sigma0, FactorSteps(), **{**with_factors(x0, size, given), **given})
         if direct and solver in (None, "dual") and is_full(x0, size, given):
             return _compose("CoNES", x0, sigma0, EvolutionPath(), **{**with_path(x0, size, given), **given})
         if is_low_rank(x0, size, given):
@@ -215,9 +231,10 @@ def CoNES(
                 f"optimizer: expected none with adaptive radii, got {given['optimizer']!r}; "
                 "the paper's method uses one: radius='paper'"
             )
-        rule = radius if isinstance(radius, Balls) else Balls()
+        balls = radius if isinstance(radius, Balls) else Balls()
+        rule = FactorSteps(balls, balls) if is_mixed(x0) else balls
         if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
-            rule = LowRank() if isinstance(radius, str) else LowRank(balls=rule)
+            rule = LowRank() if isinstance(radius, str) else LowRank(balls=balls)
         return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
@@ -277,12 +294,12 @@ def _compose(
     chunked: bool | None = None,
     **limits: Any,
 ) -> Strategy:
-    """The strategy with a step rule."""
+    """The strategy with a step rule. In a space, `bounds` is its box."""
     own = ("radius", "solver", "step") if method == "CoNES" else ()
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
-    box = box_from(bounds, mean)
+    box = bounds if isinstance(bounds, Box) else box_from(bounds, mean)
     check_start(mean, dtype)
     start = _initial_belief(x0, mean, sigma0, belief, box, dtype)
     if rank is not None:
@@ -317,6 +334,20 @@ def _compose(
         box=box,
         criteria=criteria_from(start.dim, popsize, limits),
     )
+
+
+def _in_space(make: Callable[..., Strategy], space: Space, sigma0: Any, given: dict[str, Any]) -> Strategy:
+    """The strategy in a space."""
+    for name in ("bounds", "dtype"):
+        if given.get(name) is not None:
+            raise InputError(f"{name}: expected none in a space, got {given[name]!r:.80}")
+    x0, deviations, box = start_in(space, sigma0)
+    strategy = make(x0, deviations, **{**given, "bounds": box})
+    strategy.space = space
+    best = space.best_known()
+    if best is not None:
+        strategy.state = replace(strategy.state, best_x=best[0], best_fun=best[1])
+    return strategy
 
 
 def _design(antithetic: Any) -> Design:

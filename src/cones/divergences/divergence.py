@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from cones.beliefs import FrameGradient, Gaussian, Step
+from cones.beliefs import Step
 from cones.checks import check_positive, store
 from cones.component import Component, Storable
 from cones.errors import InputError
@@ -57,16 +57,20 @@ class Lagrangian(ABC):
 
 
 class Divergence(Component, ABC):
-    """A divergence between Gaussian beliefs."""
+    """A divergence between beliefs."""
 
     kind: ClassVar[str] = "divergence"
 
     @abstractmethod
-    def lagrangian(self, gradient: FrameGradient, radius: float) -> Lagrangian | None:
-        """The Lagrangian of the step problem; None if the gradient is zero."""
+    def lagrangian(self, gradient: Any, radius: float) -> Lagrangian | None:
+        """The Lagrangian of the step problem; None if the gradient is zero.
+
+        The gradient is a `FrameGradient` for a Gaussian, a `FamilyGradient` for another family, and a `ProductGradient`
+        for a product. Only KL knows the last two.
+        """
 
     @abstractmethod
-    def between(self, new: Gaussian, old: Gaussian) -> float:
+    def between(self, new: Any, old: Any) -> float:
         """D(new || old)."""
 
 

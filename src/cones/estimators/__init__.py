@@ -1,7 +1,9 @@
 """Estimators of the gradient of the expected loss."""
 
 from cones.estimators.asebo import Asebo
+from cones.estimators.elite import Elite, EliteState
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopulation, Sample
+from cones.estimators.factors import Factors
 from cones.estimators.quadratic import Quadratic, QuadraticModel
 from cones.estimators.recombination import Recombination
 from cones.estimators.score_function import ScoreFunction
@@ -10,8 +12,11 @@ from cones.estimators.shaping import SHAPINGS, Shaping, shaping_from
 __all__ = [
     "SHAPINGS",
     "Asebo",
+    "Elite",
+    "EliteState",
     "Estimate",
     "Estimator",
+    "Factors",
     "NoiseLevel",
     "PastPopulation",
     "Quadratic",

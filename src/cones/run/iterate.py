@@ -55,7 +55,7 @@ def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observ
             observer.begun()
         while (reason := _reason(strategy, observers)) is None:
             begin = time.perf_counter()
-            candidates = strategy.ask()
+            candidates = strategy.candidates()
             for observer in observers:
                 observer.asked()
             asked = time.perf_counter()

@@ -115,7 +115,7 @@ class _Outcome(Observer):
             best = int(np.nanargmin(partial))
             result.nfev += int((~np.isnan(partial)).sum())
             if not result.fun <= partial[best]:
-                result.x, result.fun = strategy.ask()[best].copy(), float(partial[best])
+                result.x, result.fun = strategy.shown(strategy.candidates()[best].copy()), float(partial[best])
         return result
 
 

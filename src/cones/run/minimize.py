@@ -29,6 +29,8 @@ from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
 from cones.sampling import Rng
 from cones.solvers import Solver
+from cones.space.named import NamedFunction
+from cones.space.space import Space
 from cones.steps import Balls, StepRule
 from cones.types import Vector
 
@@ -41,7 +43,7 @@ RESTARTS_UP_TO = 10_000  # ... and up to this dimension: beyond, descents do not
 
 def minimize(
     fun: Callable[..., Any],
-    x0: ArrayLike | Belief,
+    x0: ArrayLike | Belief | Space,
     args: Any = (),
     *,
     method: str = "cones",
@@ -86,8 +88,10 @@ def minimize(
     Args:
         fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a (k, n) array, one
             candidate per row, and returns k losses. NaN ranks worst.
-        x0: initial candidate, shape (n,), or a belief. It is evaluated first, or the belief's mean, and is the result
-            if nothing is better; not if `maxfev` leaves no room for it beside the first population.
+        x0: initial candidate, shape (n,), a belief, or a `cones.Space`: `fun` then takes a dict of values by name (a
+            list of them with `vectorized`), and the result's x is one. The start, which is the belief's most likely
+            candidate, is evaluated first, and is the result if nothing is better; not if `maxfev` leaves no room for it
+            beside the first population.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es", "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
@@ -139,6 +143,10 @@ def minimize(
         name = next(iter(unknown))
         names = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
         raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, names)}")
+    if isinstance(x0, Space):
+        if bounds is not None:
+            raise InputError("bounds: expected none in a space, which has its own")
+        fun = NamedFunction(fun, x0, bool(vectorized))
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     settings: dict[str, Any] = {
@@ -178,10 +186,10 @@ def minimize(
         return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
 
 
-def _worth_restarts(x0: ArrayLike | Belief, maxfev: float | None, maxtime: float | None) -> bool:
+def _worth_restarts(x0: ArrayLike | Belief | Space, maxfev: float | None, maxtime: float | None) -> bool:
     """True if `minimize` restarts by default: a budget was given, and a second belief costs little memory."""
     budget = any(limit is not None and limit != math.inf for limit in (maxfev, maxtime))
-    return budget and (x0.dim if isinstance(x0, Belief) else np.size(x0)) <= RESTARTS_UP_TO
+    return budget and (x0.dim if isinstance(x0, (Belief, Space)) else np.size(x0)) <= RESTARTS_UP_TO
 
 
 def scipy_method(

@@ -18,6 +18,7 @@ from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import Estimate, with_reserve
+from cones.space.named import NamedFunction
 
 __all__ = ["resume"]
 
@@ -74,6 +75,8 @@ def resume(
             strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
             strategy.restart_if_ended()  # the budget may suffice now
         rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
+        if strategy.space is not None:
+            fun = NamedFunction(fun, strategy.space, rows)
         objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
         if checkpoint_every is not None:
             every = check_integer("checkpoint_every", checkpoint_every, 1)

@@ -1,1 +1,1 @@
-"""The search space: bounds."""
+"""The search space: named parameters and bounds."""

@@ -7,6 +7,9 @@ B = (tr B / n) I + B0 the step problem splits into three, solved in closed form 
     scale  maximize tr B (r - 1)           KL = n (r - 1 - log r) / 2  log r = 2 radius / sqrt(n), to second order
     shape  maximize <B0, R - I>            KL <= radius^2              the scalar dual with a = 0
 
+Other families than Gaussians have one ball, and the scalar dual eta' = eta + g / lambda. In a product each factor has
+balls of its own.
+
 Each ball has a radius control; see `cones.radius`. The optimizer `cones.Direct` applies the step unchanged.
 """
 
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cones.beliefs import FrameGradient, FrameMatrix, Gaussian, Step, StepStatus
+from cones.beliefs import ExponentialFamily, FrameGradient, FrameMatrix, Step, StepStatus
 from cones.component import Storable, setting
 from cones.divergences import KL, Ball
 from cones.errors import InputError
@@ -35,7 +38,7 @@ __all__ = ["Balls", "BallsState"]
 # Largest change of a log-variance per iteration; within the shape's ball a single one could change by much more.
 LARGEST_LOG = 1.0
 NO_MEAN = np.zeros(0)
-DUAL, KL_DIVERGENCE = Dual(), KL()
+DUAL, KL_DIVERGENCE, OPTIMAL = Dual(), KL(), StepStatus.OPTIMAL
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Balls(StepRule):
 
     Args:
         mean, scale, shape: controls of their radii. The defaults need no tuning.
+        family: control of the only ball of a family other than Gaussians.
 
     Example:
         >>> import cones
@@ -71,6 +75,13 @@ class Balls(StepRule):
         PathLength(0.05, gain=0.5, largest=1.0), "Control of the shape's radius.", kind="radius"
     )
 
+    # A larger step makes a belief over bits certain at once.
+    family: RadiusControl[Any] = setting(
+        PathLength(0.05, gain=0.5, largest=0.1),
+        "Control of the radius of a family other than Gaussians.",
+        kind="radius",
+    )
+
     def __post_init__(self) -> None:
         for ball in fields(self):
             control = getattr(self, ball.name)
@@ -80,9 +91,11 @@ class Balls(StepRule):
                 raise InputError(f"{ball.name}: expected a control other than SignalRatio, which is for the scale only")
 
     def propose(
-        self, state: BallsState | None, belief: Gaussian, estimate: Estimate, info: IterationInfo
+        self, state: BallsState | None, belief: Any, estimate: Estimate, info: IterationInfo
     ) -> tuple[Step[Any], BallsState]:
         state = state or BallsState()
+        if isinstance(belief, ExponentialFamily):
+            return self._one_ball(state, belief, estimate, info)
         n, samples, noise = belief.dim, estimate.effective_samples, estimate.noise
         a, matrix = estimate.gradient.mean, estimate.gradient.covariance
 
@@ -113,6 +126,21 @@ class Balls(StepRule):
                 "path_length": mean.path_length,
             },
         ), BallsState(of_mean, of_scale, of_shape)
+
+    def _one_ball(
+        self, state: BallsState, belief: ExponentialFamily, estimate: Estimate, info: IterationInfo
+    ) -> tuple[Step[Any], BallsState]:
+        """The step of another family than a Gaussian: one ball."""
+        a = belief.whitened(belief.covariance_times(estimate.gradient.mean))
+        length, samples = math.sqrt(inner(a, a)), estimate.effective_samples
+        stats = EstimateStats(
+            a, length, estimate.noise.mean, belief.freedom, belief.dim, samples, math.nan, info.spent, info.budget
+        )
+        mean, of_mean = _next(self.family, state.mean, stats)
+        gradient = estimate.gradient
+        step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, mean.radius)) if mean.radius else unmoved(gradient, OPTIMAL)
+        columns = {"mean_radius": mean.radius, "path_length": mean.path_length}
+        return step._replace(columns=columns), BallsState(of_mean)
 
 
 def _next(control: RadiusControl[Any], state: Any, stats: EstimateStats) -> tuple[Radius, Any]:
