@@ -2,7 +2,8 @@
 
 Binary, n bits, all to be minimised to 0: OneMax, LeadingOnes, trap-5 (blocks of five bits that mislead), a knapsack (to
 the bound of its relaxation) and the selection of features for a linear classifier. Mixed, k numbers, k integers and k
-categories of five: sphere, ellipsoid and Rosenbrock of the numbers and integers, plus the number of wrong categories.
+categories of five: sphere and ellipsoid of the numbers and integers, or Rosenbrock of the numbers and sphere of the
+integers, plus the number of wrong categories.
 """
 
 from __future__ import annotations
@@ -97,8 +98,9 @@ def ellipsoid(y: np.ndarray) -> float:
 
 
 def rosenbrock(y: np.ndarray) -> float:
-    x = y + 1.0
-    return float((100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (x[:-1] - 1.0) ** 2).sum())
+    x, z = np.split(y, 2)
+    x = x + 1.0
+    return float((100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (x[:-1] - 1.0) ** 2).sum() + z @ z)
 
 
 BINARY: dict[str, Callable[[int], Callable[[np.ndarray], float]]] = {

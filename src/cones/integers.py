@@ -2,7 +2,7 @@ r"""Integers are Gaussians that are rounded; their spread has a lower bound, so 
 
 From the middle of a cell of width w, a candidate lands in a neighbouring cell with probability 2 Phi(-w / (2 sigma)).
 The bound on sigma keeps it at 1 / (number of coordinates * popsize) or more: once per n iterations or so a
-coordinate's neighbour is tried. (Hamano, Saito, Nomura & Shirakawa, CMA-ES with Margin, 2022, correct the mean as well.)
+coordinate's neighbour is tried. (Hamano et al., CMA-ES with Margin, 2022, correct the mean as well.)
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.solvers import Solver
 from cones.space.bounds import Box, box_from, check_deviations, check_start, initial_deviations
+from cones.space.reading import space_from
 from cones.space.space import Space
 from cones.steps import Balls, Convex, EvolutionPath, FactorSteps, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
@@ -132,6 +133,7 @@ def ES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settin
 
     Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
+    x0 = space_from(x0)
     if isinstance(x0, Space):
         return _in_space(ES, x0, sigma0, _given(settings))
     return _compose("ES", x0, sigma0, Plain(), **_given(settings))
@@ -143,6 +145,7 @@ def NES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **setti
 
     Arguments as for `CoNES`, without `radius`, `solver` and `step`.
     """
+    x0 = space_from(x0)
     if isinstance(x0, Space):
         return _in_space(NES, x0, sigma0, _given(settings))
     return _compose("NES", x0, sigma0, Natural(), **_given(settings))
@@ -191,6 +194,7 @@ def CoNES(
 
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
+    x0 = space_from(x0)
     if isinstance(x0, Space):
         own = {"radius": radius, "solver": solver, "step": step}
         return _in_space(CoNES, x0, sigma0, {**own, **_given(settings)})

@@ -16,6 +16,8 @@ from cones.evolution import EvolutionStrategy
 from cones.files import parsed_json
 from cones.methods import METHODS, settings_of_method
 from cones.run import checkpoint as checkpoints
+from cones.space.reading import read_space
+from cones.space.space import Space
 from cones.types import Vector
 
 __all__ = ["check_method", "check_resumed", "settings", "start_from"]
@@ -38,9 +40,13 @@ SET_BY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def start_from(options: argparse.Namespace) -> Vector:
-    if (options.x0 is None) == (options.dim is None):
-        raise InputError("where to start: expected either --x0 or --dim")
+def start_from(options: argparse.Namespace) -> Vector | Space:
+    if (options.x0 is not None) + (options.dim is not None) + (options.space is not None) != 1:
+        raise InputError("where to start: expected either --x0, --dim or --space")
+    if options.space is not None:
+        if options.bounds:
+            raise InputError("--bounds: expected none with --space, which has its own")
+        return read_space(options.space)
     if options.dim is not None:
         return np.zeros(check_integer("--dim", options.dim, 1))
     text = options.x0
@@ -74,7 +80,9 @@ def check_resumed(options: argparse.Namespace) -> None:
     """
     kept, started = checkpoints.read(options.checkpoint, allow=allowed_by(options))
     dim, method = kept.state.belief.dim, kept.method.lower()
-    said = None if options.dim is None is options.x0 else start_from(options).size
+    if options.space is not None and read_space(options.space) != kept.space:
+        raise InputError(f"--resume: {options.checkpoint} was started with a different --space")
+    said = None if options.dim is None is options.x0 else np.size(start_from(options))
     if said is not None and said != dim:
         raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
     if options.method is not None and options.method != method:
@@ -88,7 +96,8 @@ def check_resumed(options: argparse.Namespace) -> None:
     given = [name for name in SET_BY if _is_given(options, name)]
     if not given:
         return
-    start = np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))  # any valid x0: this strategy does not run
+    # Any valid x0: this strategy does not run.
+    start = kept.space or np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))
     described = METHODS[method](start, rng=options.seed, **settings(options, dim))
     for name in given:
         if SET_BY[name](described) != SET_BY[name](kept):

@@ -30,12 +30,15 @@ from cones.run.noise import with_reserve
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.space.named import NamedFunction
+from cones.space.reading import space_from
 from cones.space.space import Space
 from cones.steps import Balls, StepRule
 from cones.types import Vector
 
 __all__ = ["minimize", "scipy_method"]
 
+# Methods that know a `cones.Space`.
+SPACE_METHODS = ("cones", "nes", "es")
 # By default, `minimize` restarts if more than this share of the budget is left after the first descent, ...
 SHARE_LEFT = 0.5
 RESTARTS_UP_TO = 10_000  # ... and up to this dimension: beyond, descents do not end early, and the start takes memory
@@ -143,7 +146,10 @@ def minimize(
         name = next(iter(unknown))
         names = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
         raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, names)}")
+    x0 = space_from(x0)
     if isinstance(x0, Space):
+        if method not in SPACE_METHODS:
+            raise InputError(f"method: expected one of {', '.join(SPACE_METHODS)} in a space, got {method!r}")
         if bounds is not None:
             raise InputError("bounds: expected none in a space, which has its own")
         fun = NamedFunction(fun, x0, bool(vectorized))

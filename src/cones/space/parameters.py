@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.checks import check_bool, check_integer, check_number, store
+from cones.checks import check_array, check_bool, check_integer, store
 from cones.component import Storable
 from cones.errors import InputError
 from cones.types import Vector
@@ -35,73 +35,93 @@ class Parameter(Storable, ABC):
         return self.shape  # type: ignore[attr-defined, no-any-return]
 
     @abstractmethod
-    def index(self, name: str, value: Any) -> float:
-        """The coordinate of one value; the index of a choice. Refuses values outside the parameter."""
+    def indices(self, name: str, value: Any) -> Vector:
+        """The coordinates of a value, or of all values of an array; the index of a choice. Refuses other values."""
 
     @abstractmethod
-    def value(self, index: float) -> Any:
-        """The value at a coordinate."""
-
-    def indices(self, name: str, value: Any) -> Vector:
-        """The coordinates of a value, or of all values of an array."""
-        shape = self._sizes
-        if not shape:
-            return np.array([self.index(name, value)])
-        values = _array(value)
-        if values.shape != shape:
-            raise InputError(f"{name}: expected an array of shape {shape}, got shape {values.shape}")
-        return np.array([self.index(name, one) for one in values.ravel()])
-
     def values(self, indices: Vector) -> Any:
         """The value at coordinates; an array if the parameter has a shape."""
-        shape = self._sizes
-        if not shape:
-            return self.value(float(indices[0]))
-        array = np.empty(len(indices), self._dtype())
-        array[:] = [self.value(float(index)) for index in indices]
-        return array.reshape(shape)
 
-    def _dtype(self) -> Any:
-        return object
+    def _elements(self, name: str, value: Any) -> list[Any]:
+        """The value, or those of an array."""
+        if not self._sizes:
+            return [value]
+        elements = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
+        if elements.shape != self._sizes:
+            raise InputError(f"{name}: expected {_described(self._sizes)}, got {value!r:.80}")
+        return list(elements.ravel())
 
 
 @dataclass(frozen=True)
 class Number(Parameter):
     """A range of numbers, on its own scale or that of the logarithm."""
 
-    low: float = -math.inf
-    high: float = math.inf
+    low: float | Sequence[Any] = -math.inf
+    high: float | Sequence[Any] = math.inf
     log: bool = False
     shape: int | tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        low, high = (_end(name, getattr(self, name)) for name in ("low", "high"))
-        if not low < high:
+        low, high = (_ends(name, getattr(self, name)) for name in ("low", "high"))
+        given = _shape(self.shape)
+        try:
+            shape = np.broadcast_shapes(low.shape, high.shape, given)
+        except ValueError:
+            shape = None
+        if shape is None or (given and shape != given):
+            raise InputError(
+                f"shape: expected one that fits low and high, got {self.shape} for {low.shape}, {high.shape}"
+            )
+        store(self, low=_plain(low), high=_plain(high), log=check_bool("log", self.log), shape=shape)
+        if not (low < high).all():
             raise InputError(f"low, high: expected low < high, got {self.low} and {self.high}")
-        store(self, low=low, high=high, log=check_bool("log", self.log), shape=_shape(self.shape))
-        if self.log and not (low > 0.0 and high < math.inf):
-            raise InputError(f"low: expected a positive number and a finite high with log=True, got {low} to {high}")
+        if self.log and not ((low > 0.0).all() and (high < math.inf).all()):
+            raise InputError(f"low: expected a positive number and a finite high with log=True, got {self.low}")
+        self._check_ends(low, high)
 
-    def index(self, name: str, value: Any) -> float:
-        number = check_number(name, value)
-        if not self.low <= number <= self.high:
-            raise InputError(f"{name}: expected a number between {self.low:g} and {self.high:g}, got {value!r}")
-        return math.log(number) if self.log else number
+    def _check_ends(self, low: Vector, high: Vector) -> None:
+        """Further conditions on the ends."""
 
-    def value(self, index: float) -> Any:
-        number = math.exp(index) if self.log else index
-        return min(max(number, self.low), self.high)  # rounding may leave the range
+    def limits(self) -> tuple[Vector, Vector]:
+        """low and high of each value."""
+        low, high = (np.broadcast_to(np.asarray(end, float), self._sizes).ravel() for end in (self.low, self.high))
+        return low, high
 
-    def ends(self) -> tuple[float, float]:
-        """The range of the coordinate."""
-        return (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
+    def ends(self) -> tuple[Vector, Vector]:
+        """The range of the coordinates."""
+        low, high = self.limits()
+        return (np.log(low), np.log(high)) if self.log else (low, high)
 
-    def middle(self) -> float:
+    def middle(self) -> Vector:
         """Where a run starts: the middle of the range, the end of a half line, or 0."""
         low, high = self.ends()
-        if math.isfinite(high - low):
-            return 0.5 * (low + high)
-        return low if math.isfinite(low) else high if math.isfinite(high) else 0.0
+        with np.errstate(invalid="ignore", over="ignore"):
+            middle = 0.5 * low + 0.5 * high
+            finite = np.isfinite(high - low)
+        return np.where(finite, middle, np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0)))
+
+    def indices(self, name: str, value: Any) -> Vector:
+        numbers = check_array(name, value)
+        if numbers.shape != self._sizes:
+            raise InputError(f"{name}: expected {_described(self._sizes)}, got {value!r:.80}")
+        (low, high), flat = self.limits(), numbers.ravel()
+        bad = ~((flat >= low) & (flat <= high))
+        if bad.any():
+            k = int(bad.argmax())
+            raise InputError(f"{name}: expected a number between {low[k]:g} and {high[k]:g}, got {flat[k]}")
+        self._check_values(name, flat)
+        return np.log(flat) if self.log else flat
+
+    def _check_values(self, name: str, values: Vector) -> None:
+        """Further conditions on values."""
+
+    def values(self, indices: Vector) -> Any:
+        low, high = self.limits()
+        numbers = np.clip(self._numbers(np.exp(indices) if self.log else indices), low, high)  # rounding may leave them
+        return numbers.reshape(self._sizes) if self._sizes else float(numbers[0])
+
+    def _numbers(self, numbers: Vector) -> Vector:
+        return numbers
 
     @property
     def whole(self) -> int:
@@ -111,12 +131,12 @@ class Number(Parameter):
 
 @dataclass(frozen=True)
 class Float(Number):
-    """A real number.
+    """A real number, or an array of them.
 
     Args:
-        low, high: its range; either may be infinite.
+        low, high: its range; either may be infinite. Arrays give each number of an array a range of its own.
         log: search on a logarithmic scale.
-        shape: of an array of such numbers; () for a single one.
+        shape: of an array of such numbers; () for a single one, or that of low and high.
 
     Example:
         >>> Float(1e-5, 1e-1, log=True)
@@ -125,49 +145,43 @@ class Float(Number):
 
     type: ClassVar[str] = "float"
 
-    def _dtype(self) -> Any:
-        return float
-
 
 @dataclass(frozen=True)
 class Integer(Number):
-    """An integer from low to high, both included.
+    """An integer from low to high, both included, or an array of them.
 
     Args:
-        low, high: its range; either may be infinite.
+        low, high: its range; either may be infinite. Arrays give each number of an array a range of its own.
         log: search on a logarithmic scale.
-        shape: of an array of such numbers; () for a single one.
+        shape: of an array of such numbers; () for a single one, or that of low and high.
     """
 
     type: ClassVar[str] = "integer"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("low", "high"):
-            if math.isfinite(end := getattr(self, name)) and end != int(end):
-                raise InputError(f"{name}: expected an integer, got {end}")
+    def _check_ends(self, low: Vector, high: Vector) -> None:
+        for name, end in (("low", low), ("high", high)):
+            if (np.isfinite(end) & (end != np.floor(end))).any():
+                raise InputError(f"{name}: expected an integer, got {getattr(self, name)}")
 
-    def index(self, name: str, value: Any) -> float:
-        super().index(name, value)
-        if float(value) != int(value):
-            raise InputError(f"{name}: expected an integer, got {value!r}")
-        return super().index(name, value)
+    def _check_values(self, name: str, values: Vector) -> None:
+        if (values != np.floor(values)).any():
+            raise InputError(f"{name}: expected an integer, got {values[values != np.floor(values)][0]}")
 
-    def value(self, index: float) -> int:
-        number = math.floor((math.exp(index) if self.log else index) + 0.5)
-        return int(min(max(number, self.low), self.high))
+    def _numbers(self, numbers: Vector) -> Vector:
+        return np.floor(numbers + 0.5)
 
-    def ends(self) -> tuple[float, float]:
+    def values(self, indices: Vector) -> Any:
+        numbers = super().values(indices)
+        return numbers.astype(int) if self._sizes else int(numbers)
+
+    def ends(self) -> tuple[Vector, Vector]:
         """Half a step beyond the outer integers: every integer has a cell of the same width."""
-        low, high = self.low - 0.5, self.high + 0.5
-        return (math.log(low), math.log(high)) if self.log else (low, high)
+        low, high = self.limits()
+        return (np.log(low - 0.5), np.log(high + 0.5)) if self.log else (low - 0.5, high + 0.5)
 
     @property
     def whole(self) -> int:
         return 2 if self.log else 1
-
-    def _dtype(self) -> Any:
-        return int
 
 
 @dataclass(frozen=True, init=False)
@@ -200,14 +214,21 @@ class Choice(Parameter):
     def restored(cls, parts: dict[str, Any]) -> Choice:
         return cls(*parts["options"], shape=parts["shape"])
 
-    def index(self, name: str, value: Any) -> float:
+    def indices(self, name: str, value: Any) -> Vector:
+        return np.array([self._index(name, element) for element in self._elements(name, value)])
+
+    def _index(self, name: str, value: Any) -> float:
         for index, option in enumerate(self.options):
             if _same(option, value):
                 return float(index)
         raise InputError(f"{name}: expected one of {', '.join(map(repr, self.options))}, got {value!r:.80}")
 
-    def value(self, index: float) -> Any:
-        return self.options[int(index)]
+    def values(self, indices: Vector) -> Any:
+        if not self._sizes:
+            return self.options[int(indices[0])]
+        array = np.empty(len(indices), object)
+        array[:] = [self.options[int(index)] for index in indices]
+        return array.reshape(self._sizes)
 
 
 @dataclass(frozen=True)
@@ -225,16 +246,15 @@ class Flag(Parameter):
     def __post_init__(self) -> None:
         store(self, shape=_shape(self.shape))
 
-    def index(self, name: str, value: Any) -> float:
-        if not isinstance(value, (bool, np.bool_)) and not (isinstance(value, (int, np.integer)) and value in (0, 1)):
-            raise InputError(f"{name}: expected True or False, got {value!r:.80}")
-        return float(value)
+    def indices(self, name: str, value: Any) -> Vector:
+        elements = self._elements(name, value)
+        for element in elements:
+            if not isinstance(element, (bool, np.bool_)) and not (isinstance(element, int) and element in (0, 1)):
+                raise InputError(f"{name}: expected True or False, got {element!r:.80}")
+        return np.array([float(element) for element in elements])
 
-    def value(self, index: float) -> bool:
-        return index > 0.5
-
-    def _dtype(self) -> Any:
-        return bool
+    def values(self, indices: Vector) -> Any:
+        return indices.reshape(self._sizes) > 0.5 if self._sizes else bool(indices[0] > 0.5)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -247,19 +267,24 @@ def _same(one: Any, other: Any) -> bool:
         return False
 
 
-def _array(value: Any) -> np.ndarray[Any, Any]:
-    if isinstance(value, np.ndarray):
-        return value
-    try:
-        return np.asarray(value, dtype=object)
-    except ValueError:
-        return np.empty(0, dtype=object)
+def _ends(name: str, value: Any) -> Vector:
+    ends = check_array(name, value)
+    if np.isnan(ends).any():
+        raise InputError(f"{name}: expected numbers, got {value!r:.80}")
+    return ends
 
 
-def _end(name: str, value: Any) -> float:
-    if isinstance(value, float) and math.isinf(value):
-        return value
-    return check_number(name, value)
+def _plain(ends: Vector) -> Any:
+    """A float, or nested tuples of them."""
+
+    def tuples(values: Any) -> Any:
+        return tuple(map(tuples, values)) if isinstance(values, list) else values
+
+    return tuples(ends.tolist())
+
+
+def _described(shape: tuple[int, ...]) -> str:
+    return f"an array of shape {shape}" if shape else "one value"
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
