@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cones.beliefs import Belief, ExponentialFamily, FullGaussian, Gaussian, Product
+from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, Product
 from cones.component import component_from
 from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
@@ -37,6 +37,8 @@ MODEL_UP_TO = 40
 FULL_UP_TO = 60
 # Beyond, low rank has not been shown to lose nothing on separable functions.
 LOW_RANK_UP_TO = 500
+# Candidates per iteration for families other than Gaussians, at least.
+LEAST_OF_FAMILIES = 6
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
 # separable functions costs them more evaluations than it saves.
 FULL_BALLS_UP_TO = 10
@@ -70,18 +72,15 @@ def is_mixed(x0: ArrayLike | Belief) -> bool:
     return isinstance(x0, (ExponentialFamily, Product))
 
 
-def with_factors(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> dict[str, Any]:
-    """Settings for exponential families and products."""
+def with_factors(x0: ArrayLike | Belief, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings for exponential families and products. A best candidate of a noisy loss may be so by chance."""
     factors = x0.factors if isinstance(x0, Product) else (x0,)
-    largest = max((factor.dim for factor in factors if isinstance(factor, Gaussian)), default=0)
-    noisy = given.get("noisy") is True
+    variables = sum(len(f.choices) if isinstance(f, Categorical) else f.dim for f in factors if isinstance(f, Belief))
     return {
-        "popsize": path_popsize(dim),
+        "popsize": max(path_popsize(variables), LEAST_OF_FAMILIES),
         "antithetic": False,
-        "estimator": Factors(
-            Quadratic() if largest <= MODEL_UP_TO and not noisy else Recombination(),
-            ScoreFunction() if noisy else Elite(),
-        ),
+        # A quadratic model takes what the other factors add to the loss for noise.
+        "estimator": Factors(Recombination(), ScoreFunction() if given.get("noisy") is True else Elite()),
         "shaping": "recombination_weights",
         "optimizer": Direct(),
     }

@@ -213,7 +213,7 @@ def CoNES(
             belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
             return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **belief, **given})
         if isinstance(rule, FactorSteps):
-            return _compose("CoNES", x0, sigma0, rule, **{**with_factors(x0, size, given), **given})
+            return _compose("CoNES", x0, sigma0, rule, **{**with_factors(x0, given), **given})
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), "belief": None, **given})
         radius = rule
@@ -221,7 +221,7 @@ def CoNES(
         radius = "auto" if direct else "paper"
     if isinstance(radius, str) and radius == "auto":
         if direct and solver in (None, "dual") and is_mixed(x0):
-            return _compose("CoNES", x0, sigma0, FactorSteps(), **{**with_factors(x0, size, given), **given})
+            return _compose("CoNES", x0, sigma0, FactorSteps(), **{**with_factors(x0, given), **given})
         if direct and solver in (None, "dual") and is_full(x0, size, given):
             return _compose("CoNES", x0, sigma0, EvolutionPath(), **{**with_path(x0, size, given), **given})
         if is_low_rank(x0, size, given):
@@ -345,7 +345,11 @@ def _in_space(make: Callable[..., Strategy], space: Space, sigma0: Any, given: d
     for name in ("bounds", "dtype"):
         if given.get(name) is not None:
             raise InputError(f"{name}: expected none in a space, got {given[name]!r:.80}")
-    x0, deviations, box = start_in(space, sigma0)
+    x0, deviations, box = start_in(space, sigma0, given.get("belief"))
+    if isinstance(x0, Belief):
+        given = {name: value for name, value in given.items() if name != "belief"}
+    elif make is CoNES and is_full(x0, space.dim, given) and box.whole is not None:
+        given = {"estimator": "recombination", **given}  # rounding leaves a quadratic model too little to fit
     strategy = make(x0, deviations, **{**given, "bounds": box})
     strategy.space = space
     best = space.best_known()

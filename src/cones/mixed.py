@@ -12,7 +12,7 @@ import numpy as np
 
 from cones.beliefs import Belief, Bernoulli, Categorical, DiagonalGaussian, FullGaussian, Product
 from cones.beliefs.families.family import default_margin
-from cones.checks import check_positive
+from cones.checks import check_one_of, check_positive
 from cones.defaults import FULL_UP_TO
 from cones.space.bounds import Box
 from cones.space.space import Space
@@ -20,14 +20,16 @@ from cones.types import Vector
 
 __all__ = ["start_in"]
 
-# What the user's guess of a flag or a choice adds to its probability, as a share of what is left.
-TRUST = 0.5
 SHARE = 0.25  # standard deviations of numbers, as a share of their ranges
 
 
-def start_in(space: Space, sigma0: Any) -> tuple[Vector | Belief, Vector | None, Box]:
-    """x0 and sigma0 of a run in a space, and its box. `sigma0` is a share of the ranges of the numbers."""
+def start_in(space: Space, sigma0: Any, kind: str | None = None) -> tuple[Vector | Belief, Vector | None, Box]:
+    """x0 and sigma0 of a run in a space, and its box.
+
+    `sigma0` is a share of the ranges of the numbers, and `kind` the name of their Gaussian in a product.
+    """
     share = SHARE if sigma0 is None else check_positive("sigma0", sigma0)
+    trust = max(0.0, 1.0 - 2.0 * share)  # what a guess of a flag or a choice adds to its probability
     box, (x, chosen) = space.box(), space.start()
     part = slice(0, space.numbers)
     width = box.upper[part] - box.lower[part]
@@ -38,18 +40,19 @@ def start_in(space: Space, sigma0: Any) -> tuple[Vector | Belief, Vector | None,
     factors: list[Belief] = []
     if space.numbers:
         mean = box.clip(x)[part]
-        full = space.numbers <= FULL_UP_TO
-        factors.append(FullGaussian.start(mean, deviations) if full else DiagonalGaussian.start(mean, deviations))
+        kinds = {"full": FullGaussian, "diagonal": DiagonalGaussian}
+        kind = kind or ("full" if space.numbers <= FULL_UP_TO else "diagonal")
+        factors.append(kinds[check_one_of("belief", kind, tuple(kinds))].start(mean, deviations))
     end = space.numbers + space.flags
     if space.flags:
         guess, given = x[space.numbers : end], chosen[space.numbers : end]
-        factors.append(Bernoulli(np.where(given, 0.5 + TRUST * (guess - 0.5), 0.5), margin))
+        factors.append(Bernoulli(np.where(given, 0.5 + trust * (guess - 0.5), 0.5), margin))
     if space.choices:
         parts = []
         for count in space.choices:
             even = np.full(count, 1.0 / count)
             mine = slice(end, end + count)
-            parts.append((1.0 - TRUST) * even + TRUST * x[mine] if chosen[mine].all() else even)
+            parts.append((1.0 - trust) * even + trust * x[mine] if chosen[mine].all() else even)
             end += count
         factors.append(Categorical(*parts, margin=margin))
     return factors[0] if len(factors) == 1 else Product(*factors), None, box

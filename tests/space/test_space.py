@@ -105,7 +105,7 @@ class TestValues:
         space = Space(x=Float([0.0, 10.0], [1.0, 20.0]))
         np.testing.assert_array_equal(space.decode(np.array([0.5, 12.0]))["x"], [0.5, 12.0])
         np.testing.assert_array_equal(space.start()[0], [0.5, 15.0])
-        with pytest.raises(InputError, match="x: expected a number between 10 and 20, got 5.0"):
+        with pytest.raises(InputError, match=r"x: expected a number between 10 and 20, got 5\.0"):
             space.encode({"x": [0.5, 5.0]})
 
     def test_a_file_and_a_pickle_give_it_back(self, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ class TestRuns:
         X = es.ask()
         with pytest.raises(InputError, match="X: expected the candidates of the last ask"):
             es.tell(X[::-1], [0.0] * 20)
-        with pytest.raises(InputError, match="layers: expected a number between 1 and 8, got 9.0"):
+        with pytest.raises(InputError, match=r"layers: expected a number between 1 and 8, got 9\.0"):
             es.tell([{**X[0], "layers": 9}, *X[1:]], [0.0] * 20)
         with pytest.raises(InputError, match="lr: expected a value, got none"):
             es.tell([{"layers": 3}, *X[1:]], [0.0] * 20)
@@ -156,7 +156,7 @@ class TestRuns:
 
     def test_vectorized_functions_take_lists_and_workers_take_spaces(self) -> None:
         one = cones.minimize(loss, everything(), maxiter=4, rng=1)
-        many = cones.minimize(lambda all: [loss(v) for v in all], everything(), maxiter=4, rng=1, vectorized=True)
+        many = cones.minimize(lambda rows: [loss(v) for v in rows], everything(), maxiter=4, rng=1, vectorized=True)
         two = cones.minimize(loss, everything(), maxiter=4, rng=1, workers=2)
         assert one.fun == many.fun == two.fun
 
