@@ -600,3 +600,56 @@ class TestExperiments:
         assert run("run", "spec.toml") == 2
         assert "mosek" in capsys.readouterr().err
         assert not Path("cones-results").exists()
+
+
+SPACE = """
+[lr]
+type = "float"
+low = 1e-5
+high = 1e-1
+log = true
+[net.layers]
+type = "integer"
+low = 1
+high = 8
+[act]
+type = "choice"
+options = ["relu", "tanh"]
+"""
+
+
+class TestSpace:
+    def test_functions_and_programs_take_values_by_name(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("space.toml").write_text(SPACE)
+        Path("named.py").write_text("def loss(v):\n    return (v['net']['layers'] - 3) ** 2 + (v['act'] == 'relu')\n")
+        Path("program.py").write_text(
+            "import json, sys\nv = json.load(sys.stdin)\nprint((v['net']['layers'] - 3) ** 2 + (v['act'] == 'relu'))\n"
+        )
+        sys.path.insert(0, str(Path.cwd()))
+        common = ["--space", "space.toml", "--maxiter", "8", "--seed", "0", "--quiet"]
+        assert main(["minimize", "named:loss", *common, "--checkpoint", "run.ckpt"]) == 0
+        one = json.loads(capsys.readouterr().out)
+        assert set(one["x"]) == {"lr", "net", "act"}
+        assert one["fun"] == (one["x"]["net"]["layers"] - 3) ** 2 + (one["x"]["act"] == "relu")
+        assert main(["minimize", "--command", f"{sys.executable} -S program.py", *common]) == 0
+        assert json.loads(capsys.readouterr().out)["x"] == one["x"]
+        resumed = [*common[:3], "12", *common[4:], "--checkpoint", "run.ckpt", "--resume"]
+        assert main(["minimize", "named:loss", *resumed]) == 0
+        assert json.loads(capsys.readouterr().out)["nit"] == 12
+        Path("space.toml").write_text(SPACE.replace("high = 8", "high = 9"))
+        assert main(["minimize", "named:loss", *resumed]) == 2
+        assert "was started with a different --space" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            (["--space", "none.toml"], "--space: none.toml could not be read"),
+            (["--space", "space.toml", "--dim", "3"], "expected either --x0, --dim or --space"),
+            (["--space", "space.toml", "--bounds", "0", "1"], "--bounds: expected none with --space"),
+            (["--space", "space.toml", "--method", "cma"], "method: expected one of cones, nes, es in a space"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("space.toml").write_text(SPACE)
+        assert main(["minimize", "losses:sphere", *flags]) == 2
+        assert message in capsys.readouterr().err
