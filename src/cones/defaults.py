@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, Product
+from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, Gaussian, Product
 from cones.component import component_from
 from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
@@ -75,12 +75,16 @@ def is_mixed(x0: ArrayLike | Belief) -> bool:
 def with_factors(x0: ArrayLike | Belief, given: dict[str, Any]) -> dict[str, Any]:
     """Settings for exponential families and products. A best candidate of a noisy loss may be so by chance."""
     factors = x0.factors if isinstance(x0, Product) else (x0,)
+    largest = max((factor.dim for factor in factors if isinstance(factor, Gaussian)), default=0)
+    noisy = given.get("noisy") is True
     variables = sum(len(f.choices) if isinstance(f, Categorical) else f.dim for f in factors if isinstance(f, Belief))
     return {
         "popsize": max(path_popsize(variables), LEAST_OF_FAMILIES),
         "antithetic": False,
-        # A quadratic model takes what the other factors add to the loss for noise.
-        "estimator": Factors(Recombination(), ScoreFunction() if given.get("noisy") is True else Elite()),
+        "estimator": Factors(
+            Quadratic() if largest <= MODEL_UP_TO and not noisy else Recombination(),
+            ScoreFunction() if noisy else Elite(),
+        ),
         "shaping": "recombination_weights",
         "optimizer": Direct(),
     }

@@ -1,7 +1,8 @@
 """From a space to the belief that a run starts with.
 
 Numbers are Gaussian, flags Bernoulli, choices categorical; the belief is their product. A space of numbers alone is a
-vector within bounds, as any other.
+vector within bounds, as any other. Beside flags and choices, real numbers and integers have a Gaussian each: their
+scales differ by many orders of magnitude once the integers are found, and fewer covariances are learnt faster.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ def start_in(space: Space, sigma0: Any, kind: str | None = None) -> tuple[Vector
     deviations = np.where(np.isfinite(width), share * width, share / SHARE)
     if space.numbers == space.dim:
         return box.clip(x), deviations, box
-    margin = default_margin(space.flags + len(space.choices))
+    # Beside numbers, a deviation costs what the candidate could tell about them.
+    margin = default_margin(space.flags + len(space.choices)) if space.numbers or space.choices else None
     factors: list[Belief] = []
-    if space.numbers:
-        mean = box.clip(x)[part]
-        kinds = {"full": FullGaussian, "diagonal": DiagonalGaussian}
-        kind = kind or ("full" if space.numbers <= FULL_UP_TO else "diagonal")
-        factors.append(kinds[check_one_of("belief", kind, tuple(kinds))].start(mean, deviations))
+    for own in (slice(0, space.floats), slice(space.floats, space.numbers)):
+        if count := own.stop - own.start:
+            kinds = {"full": FullGaussian, "diagonal": DiagonalGaussian}
+            chosen = check_one_of("belief", kind or ("full" if count <= FULL_UP_TO else "diagonal"), tuple(kinds))
+            factors.append(kinds[chosen].start(box.clip(x)[own], deviations[own]))
     end = space.numbers + space.flags
     if space.flags:
         guess, given = x[space.numbers : end], chosen[space.numbers : end]

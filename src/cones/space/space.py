@@ -1,7 +1,7 @@
 """Named parameters of all kinds, and the vector that stands for them.
 
-The coordinates of a candidate, in this order: the numbers, one each; the flags, 0 or 1 each; the choices, as one-hot
-vectors. Numbers on a logarithmic scale are the logarithms.
+The coordinates of a candidate, in this order: the real numbers and the integers, one each; the flags, 0 or 1 each; the
+choices, as one-hot vectors. Numbers on a logarithmic scale are the logarithms.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cones.checks import check_array
 from cones.component import Storable, suggestion
 from cones.errors import InputError
 from cones.space.bounds import Box
-from cones.space.parameters import Choice, Flag, Number, Parameter
+from cones.space.parameters import Choice, Flag, Float, Integer, Number, Parameter
 from cones.types import Vector
 
 __all__ = ["Space"]
@@ -68,15 +68,16 @@ class Space(Storable):
         self._place(found)
 
     def _place(self, found: list[tuple[tuple[str, ...], Parameter]]) -> None:
-        sizes: dict[type, int] = {Number: 0, Flag: 0, Choice: 0}
+        sizes: dict[type, int] = {Float: 0, Integer: 0, Flag: 0, Choice: 0}
         for _, parameter in found:
-            sizes[_kind(parameter)] += _width(parameter)
-        self.numbers, self.flags = sizes[Number], sizes[Flag]
+            sizes[type(parameter)] += _width(parameter)
+        self.floats, self.integers, self.flags = sizes[Float], sizes[Integer], sizes[Flag]
+        self.numbers = self.floats + self.integers
         self.dim = sum(sizes.values())
-        first: dict[type, int] = {Number: 0, Flag: self.numbers, Choice: self.numbers + self.flags}
+        first: dict[type, int] = {Float: 0, Integer: self.floats, Flag: self.numbers, Choice: self.numbers + self.flags}
         leaves, choices = [], []
         for path, parameter in found:
-            kind = _kind(parameter)
+            kind = type(parameter)
             leaves.append(_Leaf(path, parameter, first[kind]))
             first[kind] += _width(parameter)
             if isinstance(parameter, Choice):
@@ -189,10 +190,6 @@ class Space(Storable):
             if name not in self.names:
                 known = ", ".join(self.names)
                 raise InputError(f"{name}: expected one of {known}, got an unknown name{suggestion(name, self.names)}")
-
-
-def _kind(parameter: Parameter) -> type:
-    return Number if isinstance(parameter, Number) else type(parameter)
 
 
 def _width(parameter: Parameter) -> int:

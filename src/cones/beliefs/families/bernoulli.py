@@ -20,6 +20,9 @@ from cones.types import Matrix, Vector
 
 __all__ = ["Bernoulli"]
 
+# The share of candidates without a rare bit where all bits are nearly certain. With 0.73, OneMax and LeadingOnes of 100
+# bits take 1.3 and 1.2 times the evaluations, and a knapsack ends at a loss 1.3 times as high.
+NONE_DEVIATES = 0.5
 # Without a margin, p and 1 - p stay above e^-LARGEST.
 LARGEST = 700.0
 
@@ -29,8 +32,8 @@ class Bernoulli(ExponentialFamily):
 
     Args:
         mean: probabilities, shape (n,), between 0 and 1.
-        margin: the least probability of either value; by default all bits of a belief that is nearly certain take
-            their most likely value with a probability of 0.73.
+        margin: the least probability of either value; by default half of the candidates of a belief that is nearly
+            certain deviate in some bit.
 
     Example:
         >>> belief = Bernoulli([0.5, 0.9])
@@ -50,7 +53,7 @@ class Bernoulli(ExponentialFamily):
         if bad.any():
             index = int(bad.argmax())
             raise InputError(f"mean: expected probabilities, got {probabilities[index]} at index {index}")
-        self.margin = default_margin(probabilities.size) if margin is None else check_margin(margin, 0.5)
+        self.margin = default_margin(probabilities.size, NONE_DEVIATES) if margin is None else check_margin(margin, 0.5)
         self._set(logit(probabilities))
 
     @classmethod

@@ -34,8 +34,8 @@ class Categorical(ExponentialFamily):
 
     Args:
         *probabilities: for each variable, its probabilities, or the number of choices, which are then equally likely.
-        margin: the least probability of all choices of a variable but the most likely one together; by default as for
-            `Bernoulli`.
+        margin: the least probability of all choices of a variable but the most likely one together; by default all
+            variables of a belief that is nearly certain take that one with a probability of 0.73.
 
     Example:
         >>> belief = Categorical([0.5, 0.5], 3)

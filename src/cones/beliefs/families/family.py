@@ -141,12 +141,12 @@ class ExponentialFamily(Belief):
         mean.flags.writeable = natural.flags.writeable = False
 
 
-def default_margin(count: int) -> float:
-    """The margin of `count` variables: where all are nearly certain, none deviates with a probability of 0.73.
+def default_margin(count: int, none_deviates: float = 0.73) -> float:
+    """The margin of `count` variables: where all are nearly certain, none deviates with this probability.
 
-    (Hamano et al., CatCMA: Stochastic Optimization for Mixed-Category Problems, 2024.)
+    0.73 is that of CatCMA (Hamano et al., 2024), for categories beside numbers. It is also the least for one variable.
     """
-    return float(1.0 - 0.73 ** (1.0 / max(count, 1)))
+    return float(1.0 - max(none_deviates ** (1.0 / max(count, 1)), 0.73))
 
 
 def check_margin(margin: Any, largest: float) -> float:
