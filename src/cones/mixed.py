@@ -43,8 +43,8 @@ def start_in(space: Space, sigma0: Any, kind: str | None = None) -> tuple[Vector
     for own in (slice(0, space.floats), slice(space.floats, space.numbers)):
         if count := own.stop - own.start:
             kinds = {"full": FullGaussian, "diagonal": DiagonalGaussian}
-            chosen = check_one_of("belief", kind or ("full" if count <= FULL_UP_TO else "diagonal"), tuple(kinds))
-            factors.append(kinds[chosen].start(box.clip(x)[own], deviations[own]))
+            name = check_one_of("belief", kind or ("full" if count <= FULL_UP_TO else "diagonal"), tuple(kinds))
+            factors.append(kinds[name].start(box.clip(x)[own], deviations[own]))
     end = space.numbers + space.flags
     if space.flags:
         guess, given = x[space.numbers : end], chosen[space.numbers : end]
