@@ -5,11 +5,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import ask_tell, full_covariance, import_time, rollouts, scale, scaling_model, small_problems, step
+from benchmarks import (
+    ask_tell,
+    divergences,
+    full_covariance,
+    import_time,
+    rollouts,
+    scale,
+    scaling_model,
+    small_problems,
+    step,
+)
 from benchmarks.measure import environment
 
 BENCHMARKS = {
     "step": step.run,
+    "divergences": divergences.run,
     "ask_tell": ask_tell.run,
     "full_covariance": full_covariance.run,
     "small_problems": small_problems.run,

@@ -42,9 +42,9 @@ def run() -> str:
                 row = [kind, str(dim), f"{radius:.3g}", f"{1e6 * seconds:.0f}", f"{1e3 * slow:.0f}"]
                 if cone.status is cones.StepStatus.OPTIMAL:
                     # Clarabel's point leaves the ball by its tolerance: compare on the ball that it used.
-                    same_ball = solve() if cone.kl <= radius**2 else solve(radius=math.sqrt(cone.kl))
+                    same_ball = solve() if cone.divergence <= radius**2 else solve(radius=math.sqrt(cone.divergence))
                     behind = 1.0 - same_ball.objective / cone.objective
-                    outside = max(0.0, cone.kl / radius**2 - 1.0)
+                    outside = max(0.0, cone.divergence / radius**2 - 1.0)
                     met = met and behind <= ACCURACY
                     if (kind, dim) in (("diagonal", 5000), ("full", 40)):
                         met = met and slow / seconds >= SPEED

@@ -255,7 +255,7 @@ class WassersteinLagrangian(Lagrangian):
         return cones.Step(
             shift=self.gradient.mean / (2 * point.multiplier),
             log_ratio=self.gradient.covariance.with_spectrum(2 * np.log(q)),
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier,
             objective=self.square / (2 * point.multiplier) + float(self.b @ (q**2 - 1)),
             gap=point.multiplier * (self.radius**2 - point.divergence),

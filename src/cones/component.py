@@ -9,7 +9,7 @@ A component is a dataclass. Its class declares:
 
 Checkpoints, experiment files, the command line, `--help` and the reference read this declaration. Users choose a
 component by its name, by `"name,setting=value,..."`, by a table `{"name": ..., setting: value}`, or, for a custom one,
-by `"module:Class"`. They may also pass the object.
+by `"module:Class"`. `"name:value"` is short for the first setting. They may also pass the object.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = [
     "found",
     "identifier",
     "imported",
+    "is_own",
     "setting",
     "settings_of",
     "suggestion",
@@ -122,6 +123,10 @@ def component_from(kind: str, value: Any) -> Any:
         value = value.get("name")
     if isinstance(value, str):
         value, *assignments = value.split(",")
+        if _is_short(value, components(kind)):
+            value, _, first = value.partition(":")
+            of_class = list(settings_of(components(kind)[value]))
+            assignments = [f"{of_class[0] if of_class else 'value'}={first}", *assignments]
         settings = {**dict(_assignment(kind, text) for text in assignments), **settings}
     made: Any = found(kind, value) if isinstance(value, str) else value
     if not (inspect.isclass(made) and issubclass(made, interface)):
@@ -150,6 +155,17 @@ def component_from(kind: str, value: Any) -> Any:
 def found(kind: str, name: str) -> Any:
     """The class for a name or "module:Class"; None if the name is unknown."""
     return imported(name, kind) if ":" in name else _COMPONENTS.get(kind, {}).get(name)
+
+
+def is_own(word: str) -> bool:
+    """True for the "module:Class" of a user's own component."""
+    return ":" in word and not any(_is_short(word, names) for names in _COMPONENTS.values())
+
+
+def _is_short(word: str, names: Mapping[str, Any]) -> bool:
+    """True for "name:value" of a component of this library."""
+    name, colon, _ = word.partition(":")
+    return bool(colon) and name in names
 
 
 def imported(path: str, argument: str) -> Any:

@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | up to 40 | full | an evolution path and a quadratic model |
 | up to 60 | full | an evolution path |
-| up to 500 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
+| up to 10 000 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
 | more | diagonal | three balls with adaptive radii |
 """
 
@@ -19,12 +19,14 @@ from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, 
 from cones.component import component_from
 from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
+from cones.steps import LowRank
 
 __all__ = [
     "default_popsize",
     "is_full",
     "is_low_rank",
     "is_mixed",
+    "low_rank_rule",
     "path_popsize",
     "with_balls",
     "with_factors",
@@ -35,8 +37,10 @@ __all__ = [
 MODEL_UP_TO = 40
 # Up to here a full covariance is learnt in time. Beyond, low rank solves more on bbob-largescale (80-D).
 FULL_UP_TO = 60
-# Beyond, low rank has not been shown to lose nothing on separable functions.
-LOW_RANK_UP_TO = 500
+# Beyond, axes cost more memory than a population in chunks.
+LOW_RANK_UP_TO = 10_000
+# Beyond, the evidence for axes, whose noise falls with 1 / sqrt(n), counts from 10 n evaluations on instead of 30 n.
+LARGE = 500
 # Candidates per iteration for families other than Gaussians, at least.
 LEAST_OF_FAMILIES = 6
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
@@ -60,6 +64,11 @@ def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool
     if isinstance(x0, Belief) or "belief" in given or not _has_estimator(given, (ScoreFunction,)):
         return False
     return FULL_UP_TO < dim <= LOW_RANK_UP_TO
+
+
+def low_rank_rule(dim: int) -> LowRank:
+    """The step rule of a covariance that opens to low rank."""
+    return LowRank() if dim <= LARGE else LowRank(patience=10.0)
 
 
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:

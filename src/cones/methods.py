@@ -17,7 +17,8 @@ from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
 from cones.checks import check_bool, check_integer, check_vector
 from cones.component import component_from, components, found, suggestion
-from cones.defaults import is_full, is_low_rank, is_mixed, with_balls, with_factors, with_path
+from cones.defaults import is_full, is_low_rank, is_mixed, low_rank_rule, with_balls, with_factors, with_path
+from cones.divergences import KL, Chart, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimator, Shaping, shaping_from
 from cones.evolution import EvolutionStrategy
@@ -49,7 +50,10 @@ class Settings(Limits, total=False):
         'Covariance: "diagonal", "full", "low_rank", or "module:Class". CoNES chooses by dimension; see its '
         "`radius`. ES, NES and the paper's method: diagonal by default.",
     ]
-    rank: Annotated[int | None, "Largest rank of a low-rank covariance. By default twice 2 + 2 log(n)."]
+    rank: Annotated[
+        int | None,
+        "Largest rank of a low-rank covariance. By default 4 + 4 log(n), or 1.5 sqrt(n) up to 100 if that is more.",
+    ]
     popsize: Annotated[
         int | None,
         "Candidates per iteration. By default 100; CoNES: 4 + 3 log(n) with a full covariance, else 4 + 3 sqrt(n), at "
@@ -131,7 +135,7 @@ def sentence_of(setting: str) -> str:
 def ES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Evolution strategies: the optimizer follows the plain gradient estimate.
 
-    Arguments as for `CoNES`, without `radius`, `solver` and `step`.
+    Arguments as for `CoNES`, without `radius`, `solver`, `divergence`, `chart` and `step`.
     """
     x0 = space_from(x0)
     if isinstance(x0, Space):
@@ -143,7 +147,7 @@ def ES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settin
 def NES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Natural evolution strategies: the optimizer follows the natural gradient.
 
-    Arguments as for `CoNES`, without `radius`, `solver` and `step`.
+    Arguments as for `CoNES`, without `radius`, `solver`, `divergence`, `chart` and `step`.
     """
     x0 = space_from(x0)
     if isinstance(x0, Space):
@@ -158,6 +162,8 @@ def CoNES(
     *,
     radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
     solver: Text | Solver | None = None,
+    divergence: Text | Divergence | None = None,
+    chart: Chart | None = None,
     step: Text | StepRule | None = None,
     **settings: Unpack[Settings],
 ) -> Strategy:
@@ -170,16 +176,21 @@ def CoNES(
             two finite bounds, and 1 elsewhere. In a space, a number: the deviations of numbers as a share of their
             ranges.
         radius: "auto": nothing to tune. Up to 60 dimensions, a full covariance with an evolution path
-            (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 500, a diagonal
-            that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond, a
-            diagonal one with "adaptive" radii. "adaptive": separate balls for mean, scale and shape with adaptive
+            (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 10 000, a
+            diagonal that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond,
+            a diagonal one with "adaptive" radii. "adaptive": separate balls for mean, scale and shape with adaptive
             radii, without a learning rate. A number: the paper's method, one ball KL <= radius^2 and then Adam.
             "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
             adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is given.
         solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
             "mosek".
-        step: a custom step rule instead of `radius` and `solver`: an object, "name,setting=value" or "module:Class".
-            The step is taken unchanged unless an `optimizer` is given.
+        divergence: what the ball is of: "kl" (default), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA", or a
+            `cones.divergences.Divergence`. One ball is D <= radius^2; of the adaptive balls it is the shape's, and
+            "auto" is then "adaptive".
+        chart: the parameters in which the loss is linearised: "covariance" (default), "mean_parameters" for "kl",
+            "natural_parameters" for "reverse_kl".
+        step: a custom step rule instead of `radius`, `solver`, `divergence` and `chart`: an object,
+            "name,setting=value" or "module:Class". The step is taken unchanged unless an `optimizer` is given.
         **settings: see `cones.methods.Settings`: belief, popsize, antithetic, estimator, shaping, optimizer, restarts,
             bounds, rng, and the stop criteria.
 
@@ -196,7 +207,7 @@ def CoNES(
     """
     x0 = space_from(x0)
     if isinstance(x0, Space):
-        own = {"radius": radius, "solver": solver, "step": step}
+        own = {"radius": radius, "solver": solver, "divergence": divergence, "chart": chart, "step": step}
         return _in_space(CoNES, x0, sigma0, {**own, **_given(settings)})
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
     given = _given(settings)
@@ -204,8 +215,8 @@ def CoNES(
         given["optimizer"] = component_from("optimizer", given["optimizer"])
     direct = isinstance(given.get("optimizer", Direct()), Direct)
     if step is not None:
-        if radius is not None or solver is not None:
-            raise InputError("step: expected neither radius nor solver beside it")
+        if any(value is not None for value in (radius, solver, divergence, chart)):
+            raise InputError("step: expected neither radius nor solver nor divergence nor chart beside it")
         rule: StepRule = component_from("step", step)
         if isinstance(rule, EvolutionPath):
             return _compose("CoNES", x0, sigma0, rule, **{**with_path(x0, size, given), **given})
@@ -217,8 +228,15 @@ def CoNES(
         if not isinstance(rule, Balls):
             return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), "belief": None, **given})
         radius = rule
+    of = component_from("divergence", "kl" if divergence is None else divergence)
+    of_paper = isinstance(of, KL) and chart in (None, "covariance")
+    chosen: Chart = chart or "covariance"
     if radius is None:
         radius = "auto" if direct else "paper"
+    if isinstance(radius, Balls) and (divergence is not None or chart is not None):
+        raise InputError("divergence: expected none beside radius=cones.Balls(...), which has its own; and no chart")
+    if isinstance(radius, str) and radius == "auto" and not of_paper:
+        radius = "adaptive"
     if isinstance(radius, str) and radius == "auto":
         if direct and solver in (None, "dual") and is_mixed(x0):
             return _compose("CoNES", x0, sigma0, FactorSteps(), **{**with_factors(x0, given), **given})
@@ -235,16 +253,22 @@ def CoNES(
                 f"optimizer: expected none with adaptive radii, got {given['optimizer']!r}; "
                 "the paper's method uses one: radius='paper'"
             )
-        balls = radius if isinstance(radius, Balls) else Balls()
+        balls = radius if isinstance(radius, Balls) else Balls(divergence=of, chart=chosen)
         rule = FactorSteps(balls, balls) if is_mixed(x0) else balls
         if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
-            rule = LowRank() if isinstance(radius, str) else LowRank(balls=balls)
+            if isinstance(radius, str):
+                low_rank = low_rank_rule(size)
+                rule = replace(low_rank, balls=replace(low_rank.balls, divergence=of, chart=chosen))
+            else:
+                rule = LowRank(balls=balls)
         return _compose("CoNES", x0, sigma0, rule, **{**with_balls(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
             raise InputError(f"radius: expected 'auto', 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
-    return _compose("CoNES", x0, sigma0, Convex(radius, component_from("solver", solver or "dual")), **given)
+    return _compose(
+        "CoNES", x0, sigma0, Convex(radius, component_from("solver", solver or "dual"), of, chosen), **given
+    )
 
 
 METHODS: dict[str, Callable[..., Strategy]] = {"es": ES, "nes": NES, "cones": CoNES, "cma": CMA, "sepcma": SepCMA}
@@ -253,8 +277,12 @@ OWN = {
     "radius": 'CoNES: "auto" (nothing to tune), "adaptive" (three balls with adaptive radii), "paper" (one KL ball of '
     "radius sqrt(2 n), then Adam), or the radius of that ball.",
     "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
-    "step": 'CoNES: a step rule instead of radius and solver: "evolution_path", "balls", "low_rank", '
-    '"convex,radius=R", or "module:Class".',
+    "divergence": 'CoNES: what that ball is of: "kl" (default), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA", or '
+    '"module:Class".',
+    "chart": 'CoNES: parameters in which the loss is linear: "covariance" (default), "mean_parameters" (of "kl"), '
+    '"natural_parameters" (of "reverse_kl").',
+    "step": 'CoNES: a step rule instead of radius, solver, divergence and chart: "evolution_path", "balls", '
+    '"low_rank", "convex,radius=R", or "module:Class".',
     "diagonal": "CMA: a diagonal covariance throughout.",
     "options": "CMA: further options of PyCMA by name.",
 }
@@ -299,7 +327,7 @@ def _compose(
     **limits: Any,
 ) -> Strategy:
     """The strategy with a step rule. In a space, `bounds` is its box."""
-    own = ("radius", "solver", "step") if method == "CoNES" else ()
+    own = ("radius", "solver", "divergence", "chart", "step") if method == "CoNES" else ()
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)

@@ -32,14 +32,24 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "step": {
         "plain": [{}],
         "natural": [{}],
-        "convex": [{"radius": 0.7}, {"radius": 30.0, "solver": "dual", "divergence": "kl"}],
-        "balls": [{}, {"mean": "path_length", "shape": "path_length"}],
+        "convex": [
+            {"radius": 0.7},
+            {"radius": 30.0, "solver": "dual", "divergence": "kl"},
+            {"radius": 0.7, "divergence": "reverse_kl", "chart": "natural_parameters"},
+        ],
+        "balls": [{}, {"mean": "path_length", "shape": "path_length", "divergence": "chi2"}],
         "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
         "low_rank": [{}, {"threshold": 0.0, "rate": 2.0}],
         "family_path": [{}, {"rate": 0.3, "threshold": 0.0, "memory": 0.0}],
         "factors": [{}, {"gaussian": "balls", "discrete": "balls"}],
     },
-    "divergence": {"kl": [{}]},
+    "divergence": {
+        "kl": [{}],
+        "reverse_kl": [{}],
+        "chi2": [{}],
+        "hellinger": [{}],
+        "renyi": [{"alpha": 0.3}, {"alpha": 1.0}, {"alpha": 3.0}],
+    },
     "solver": {"dual": [{}], "cvxpy": [{}], "clarabel": [{}], "scs": [{}], "mosek": [{}]},
     "radius": {
         "fixed": [{"value": 0.5}],

@@ -9,12 +9,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 import cones
 from cones.beliefs import ENCODINGS, decode, encode, gradient_to_encoding
+from cones.component import component_from
 
-PICTURES = ("step_length", "kl_ball", "angle", "invariance", "cone_time", "what_it_does", "simplex")
+PICTURES = (
+    "step_length",
+    "kl_ball",
+    "angle",
+    "invariance",
+    "cone_time",
+    "what_it_does",
+    "divergence_balls",
+    "divergence_angle",
+    "divergence_sweep",
+    "simplex",
+)
 
 
 def picture(name: str):
@@ -100,6 +112,69 @@ def test_angle_goes_to_zero_in_proportion_to_the_radius(kind: str) -> None:
     np.testing.assert_allclose(slopes, 1.0, atol=0.05)
     assert degrees[:, 0].max() < 0.1
     assert degrees.max() < 90.0  # an ascent direction, however large the ball
+
+
+def test_divergence_balls_are_those_of_the_library_and_the_steps_lie_on_them() -> None:
+    shown = picture("divergence_balls")
+    for name in shown.SHOWN:
+        of = component_from("divergence", name)
+        for mean, variance in ((0.3, 0.7), (-0.5, 1.6)):
+            expected = of.between(cones.DiagonalGaussian([mean], [variance]), shown.BELIEF)
+            assert shown.divergence(name, mean, variance) == pytest.approx(expected, rel=1e-9)
+        for size in (shown.SMALL, shown.LARGE):
+            used = shown.divergence(name, *shown.step(name, size))
+            assert used == pytest.approx(shown.radius_of(name, size) ** 2, rel=1e-8)
+
+
+def test_divergence_balls_agree_when_small_and_not_when_large() -> None:
+    """Up and down from N(0, 1): the ends of each ball, by bisection, and the steps."""
+    shown = picture("divergence_balls")
+
+    def end(name: str, size: float, far: float) -> float:
+        inside = shown.radius_of(name, size) ** 2
+        return brentq(lambda v: float(np.minimum(shown.divergence(name, 0.0, v), 1e3)) - inside, 1.0, far)
+
+    tops = {size: [end(name, size, 1e6) - 1.0 for name in shown.SHOWN] for size in (0.01, shown.SMALL, shown.LARGE)}
+    assert max(tops[0.01]) < 1.03 * min(tops[0.01])
+    assert max(tops[shown.SMALL]) < 1.3 * min(tops[shown.SMALL])
+    assert max(tops[shown.LARGE]) > 8.0 * min(tops[shown.LARGE])
+    assert end("chi2", shown.LARGE, 1e6) < 2.0
+    for name, largest in (("reverse_kl", 2.0), ("hellinger", 1.0 + 2.0**0.5)):  # where the ball is convex
+        assert shown.step(name, shown.LARGE)[1] == pytest.approx(largest, rel=1e-6)
+    assert shown.step("kl", shown.LARGE)[1] > 2.5 > 1.3 > shown.step("chi2", shown.LARGE)[1]
+
+
+def test_divergence_angle_goes_to_zero_for_all_in_proportion_to_the_size() -> None:
+    shown = picture("divergence_angle")
+    small = shown.SIZES < 0.02
+    found = {key: shown.angles(*key) for key in shown.SHOWN}
+    for angles in found.values():
+        slopes = np.diff(np.log(angles[small])) / np.diff(np.log(shown.SIZES[small]))
+        np.testing.assert_allclose(slopes, 1.0, atol=0.1)
+        assert angles[0] < 3e-3
+    assert (found["reverse_kl", "natural_parameters"] < 0.1 * found["kl", "covariance"]).all()
+
+
+def test_divergence_sweep_the_records_say_what_the_page_says() -> None:
+    shown = picture("divergence_sweep")
+    for function in shown.FUNCTIONS:
+        small, medium, large, adam = (
+            [shown.left_over(function, name, size) for name in shown.SHOWN] for size in (*shown.SIZES, shown.WITH_ADAM)
+        )
+        assert max(small) < 1.06 * min(small)
+        assert large[3] > 1e20
+        assert adam[3] > 1.0
+        kl, reverse, hellinger, _ = zip(medium, large, adam, strict=True)
+        if function in ("sphere", "rosenbrock"):
+            assert kl[0] == min(medium)
+            assert kl[1] < 0.2 * min(reverse[1], hellinger[1])
+            assert kl[2] < 0.52 * min(reverse[2], hellinger[2])
+        else:
+            for other in (reverse, hellinger):
+                assert other[0] < kl[0]
+                assert other[2] < kl[2]
+                assert (other[1] < kl[1]) == (function == "lunacek")
+            assert reverse[2] < 0.67 * kl[2]
 
 
 def test_invariance_give_cones_one_distribution_and_the_natural_gradient_four() -> None:

@@ -89,7 +89,7 @@ def test_status_is_judged_by_what_was_returned() -> None:
     """SCS calls a step optimal that leaves a tiny ball far behind."""
     belief, gradient = random_belief("diagonal", 3, 0), random_gradient("diagonal", 3, 1)
     step = cones.solve_step(belief, gradient, 1e-6, solver="scs")
-    good = step.kl <= 1.0001e-12 and abs(step.gap) <= 1e-4 * abs(step.objective)
+    good = step.divergence <= 1.0001e-12 and abs(step.gap) <= 1e-4 * abs(step.objective)
     assert step.status is (StepStatus.OPTIMAL if good else StepStatus.INACCURATE)
     assert cones.solve_step(belief, gradient, 1.0, solver="clarabel").status is StepStatus.OPTIMAL
 

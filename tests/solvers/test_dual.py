@@ -63,14 +63,14 @@ def test_against_eighty_digits(ab: tuple[list[float], list[float]], radius: floa
     point = solve_dual(a, b, radius)
     if not a.any() and not b.any():
         assert point.status is StepStatus.ZERO_GRADIENT
-        assert point.multiplier == point.kl == point.objective == point.gap == 0.0
+        assert point.multiplier == point.divergence == point.objective == point.gap == 0.0
         return
     assert point.status is StepStatus.OPTIMAL
     multiplier, ratios, objective = slow_solution(list(a), list(b), radius)
-    assert point.kl <= radius**2
+    assert point.divergence <= radius**2
     assert 0.0 <= point.gap <= 1e-9 * point.objective
     assert point.objective == pytest.approx(float(objective), rel=1e-9)
-    if point.kl < 0.99 * radius**2:  # the ball is inactive in floating point: the rest is below its resolution
+    if point.divergence < 0.99 * radius**2:  # the ball is inactive in floating point: the rest is below its resolution
         assert float(multiplier) <= 1e-280 * scale
         return
     assert point.multiplier == pytest.approx(float(multiplier), rel=1e-8)
@@ -138,7 +138,7 @@ def test_never_fails_on_finite_input(kind: str, n: int) -> None:
         for scale in (1e-150, 1.0, 1e150):
             point = solve_dual(norm * scale, b * scale, float(radius))
             assert point.status is StepStatus.OPTIMAL
-            assert point.kl <= radius**2
+            assert point.divergence <= radius**2
             assert 0.0 <= point.gap <= 1e-9 * point.objective
             assert np.isfinite(point.log_ratio.values).all()
             assert point.iterations <= 60

@@ -28,7 +28,7 @@ def test_the_step_is_what_it_reports(kind: str, dim: int, seed: int, log_radius:
     step = cones.solve_step(belief, gradient, radius)
     assert step.status is StepStatus.OPTIMAL
     assert step.belief.kl(belief) == pytest.approx(radius**2, rel=1e-6)
-    assert step.kl == pytest.approx(radius**2, rel=1e-9)
+    assert step.divergence == pytest.approx(radius**2, rel=1e-9)
     assert linear_gain(belief, gradient, step.belief) == pytest.approx(step.objective, rel=1e-6)
 
 
@@ -85,7 +85,7 @@ def test_zero_gradient_is_a_zero_step(kind: str) -> None:
     step = cones.solve_step(belief, zero, 1.0)
     assert step.status is StepStatus.ZERO_GRADIENT
     assert "zero" in step.status.value
-    assert step.kl == step.gap == step.multiplier == 0.0
+    assert step.divergence == step.gap == step.multiplier == 0.0
     np.testing.assert_array_equal(step.belief.mean, belief.mean)
     assert step.belief.kl(belief) == pytest.approx(0.0, abs=1e-14)
 
@@ -107,7 +107,7 @@ def test_full_belief_in_large_balls_with_negative_curvature(radius: float, dim: 
     belief = random_belief("full", dim, 0)
     gradient = Gradient(np.zeros(dim), -belief.precision)
     step = cones.solve_step(belief, gradient, radius)
-    assert step.kl == pytest.approx(radius**2, rel=1e-9)
+    assert step.divergence == pytest.approx(radius**2, rel=1e-9)
     assert step.belief.kl(belief) == pytest.approx(radius**2, rel=1e-6)
     v = np.ones(dim)
     np.testing.assert_allclose(step.belief.to_frame(step.belief.from_frame(v)), v, rtol=1e-6)

@@ -136,7 +136,7 @@ def test_a_loss_that_is_said_to_be_noisy_is_not_reused() -> None:
         (60, {}, "full", "evolution_path"),
         (61, {}, "low_rank", "low_rank"),
         (500, {}, "low_rank", "low_rank"),
-        (501, {}, "diagonal", "balls"),
+        (10_001, {}, "diagonal", "balls"),
         (100, {"belief": "diagonal"}, "diagonal", "balls"),
         (100, {"radius": "adaptive"}, "diagonal", "balls"),
         (100, {"dtype": "float32"}, "low_rank", "low_rank"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,11 @@ def test_the_step_is_the_kl_step_with_a_path_in_dense_algebra() -> None:
     u = normal_scores(losses)
     a, B = u @ z / N, ((z.T * u) @ z - u.sum() * np.eye(n)) / (2 * N)
     mu = 0.27 * N
-    c, f, unit = (mu + 2) / (n + mu + 5), n * (rank + 2) + mu, 1.0 / 0.3989  # normal scores have unit variance
+    c, f, unit = (
+        (mu + 2) / (n + mu + 5),
+        n * (4 + 4 * np.log(n) + 2) + mu,
+        1.0 / 0.3989,
+    )  # normal scores have unit variance
     p = (1 - c) * path - np.sqrt(c * (2 - c)) * np.sqrt(N) * a
     poles = np.eye(n) - 2 / f * (np.outer(p, p) - np.eye(n)) + 2 * unit * (2 * (mu - 1.75 + 1 / mu) / f) * B
     chi = np.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n * n))
@@ -65,6 +70,24 @@ def test_a_separable_loss_stays_diagonal_and_a_rotated_one_does_not() -> None:
     assert not rotated.state.belief.diagonal
     assert rotated.history.latest("axes") == rotated.state.belief.values.size > 10
     assert "evidence" in rotated.history.names
+
+
+@pytest.mark.parametrize(("n", "opened"), [(100, True), (1500, False)])
+def test_a_diagonal_that_has_learnt_needs_a_tenth_of_the_largest_evidence(n: int, opened: bool) -> None:
+    es = cones.CoNES(np.ones(n), 1.0, popsize=40, maxfev=1000 * n, **SETTINGS)
+    run(es, ellipsoid(n, False), 40)
+    memory = es.state.components.step
+    assert memory.path is None
+    # Nearly ten times the squared length by chance: beyond four thresholds. A tenth of 2 / c = 20 n / 40 is less than
+    # that for n = 100 only.
+    directions = np.full(n, 3.1 / np.sqrt(n))
+    step = dataclasses.replace(memory, directions=directions, expected=1.0, learnt=True)
+    components = dataclasses.replace(es.state.components, step=step)
+    es.state = dataclasses.replace(es.state, components=components, evaluations=31 * n)
+    X = es.ask()
+    es.tell(X, ellipsoid(n, False)(X))
+    assert 8.0 < es.history.latest("evidence") < 10.0
+    assert (es.state.components.step.path is not None) is opened
 
 
 def test_it_is_ahead_of_the_diagonal_where_the_loss_is_rotated() -> None:

@@ -20,8 +20,9 @@ class StepStatus(Enum):
     FORMULA = "closed form: no program to solve"
     OPTIMAL = "optimal: the duality gap certifies the step"
     ZERO_GRADIENT = "the gradient is zero: the step is zero"
-    INACCURATE = "the solver stopped early: see kl for feasibility and gap for optimality"
+    INACCURATE = "the solver stopped early: see divergence for feasibility and gap for optimality"
     FAILED = "the solver found no step: the belief is unchanged"
+    UNPROVED = "optimal where the ball is convex; gap bounds what the rest of the ball may add"
 
     @property
     def ok(self) -> bool:
@@ -29,7 +30,7 @@ class StepStatus(Enum):
 
     @property
     def code(self) -> int:
-        """The number of this status in the history: 0 to 4, in the order above."""
+        """The number of this status in the history: 0 to 5, in the order above."""
         return CODES[self]
 
 
@@ -44,7 +45,8 @@ class Step(NamedTuple, Generic[B]):
         shift: the change of the mean. For families other than Gaussians, the change of the family's parameters.
         log_ratio: for Gaussians, the matrix S; the covariance L L^T becomes L exp(S) L^T. Otherwise None.
         status: a `StepStatus`; its value is a message.
-        kl: KL(new || old) from the solver. The dual never exceeds radius^2; a cone solver may, by its tolerance.
+        divergence: D(new || old) from the solver, in the units of the ball's divergence. The dual never exceeds
+            radius^2; a cone solver may, by its tolerance.
         multiplier: the Lagrange multiplier of the ball, lambda.
         objective: the linearised gain, <gradient, change>.
         gap: the duality gap, an upper bound on the additional gain of any belief in the ball.
@@ -56,7 +58,7 @@ class Step(NamedTuple, Generic[B]):
     shift: Vector
     log_ratio: Any = None
     status: StepStatus = StepStatus.FORMULA
-    kl: float = math.nan
+    divergence: float = math.nan
     multiplier: float = math.nan
     objective: float = math.nan
     gap: float = math.nan

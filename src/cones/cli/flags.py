@@ -6,6 +6,7 @@ import argparse
 from contextlib import suppress
 from typing import Any
 
+from cones.component import is_own
 from cones.methods import METHODS, sentence_of
 
 __all__ = [
@@ -44,8 +45,8 @@ def workers(text: str) -> int | str:
 
 
 # Flags that choose a component: NAME, NAME,SETTING=VALUE,... or MODULE:CLASS.
-COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "optimizer", "shaping")
-TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": restarts}
+COMPONENT_FLAGS = ("belief", "estimator", "step", "solver", "divergence", "optimizer", "shaping")
+TYPES: dict[str, Any] = {"popsize": int, "radius": radius, "restarts": restarts, "chart": str}
 METHOD_FLAGS = (*TYPES, *COMPONENT_FLAGS)
 RATES = {
     "learning_rate": f"Learning rate of Adam for the mean, 0.1 by default. {WITH_ADAM}",
@@ -57,7 +58,7 @@ def add_method_flags(group: Any, **defaults: str) -> None:
     """Add the flags of the method to a parser or group; `defaults` adds sentences to help texts, by flag."""
     for name in METHOD_FLAGS:
         text = sentence_of(name) + (f" {defaults[name]}" if name in defaults else "")
-        metavar = "NAME" if name in COMPONENT_FLAGS else "R" if name == "radius" else "N"
+        metavar = "NAME" if TYPES.get(name, str) is str else "R" if name == "radius" else "N"
         group.add_argument(flag(name), metavar=metavar, type=TYPES.get(name, str), help=text.replace("%", "%%"))
     for name, text in RATES.items():
         group.add_argument(flag(name), metavar="R", type=float, help=f"{text} {defaults.get(name, '')}".rstrip())
@@ -84,7 +85,7 @@ def allowed_by(options: argparse.Namespace) -> list[str]:
     names = (*COMPONENT_FLAGS, "restarts")
     texts = [str(getattr(options, name, None) or "") for name in names] + list(getattr(options, "allow", None) or ())
     words = [part.rpartition("=")[2] for text in texts for part in text.split(",")]
-    return [word for word in words if ":" in word]
+    return [word for word in words if is_own(word)]
 
 
 def flag(name: str) -> str:

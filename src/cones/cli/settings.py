@@ -27,6 +27,8 @@ SET_BY: dict[str, Callable[[Any], Any]] = {
     "radius": lambda es: es.algorithm.step,
     "step": lambda es: es.algorithm.step,
     "solver": lambda es: es.algorithm.step,
+    "divergence": lambda es: es.algorithm.step,
+    "chart": lambda es: es.algorithm.step,
     "estimator": lambda es: es.algorithm.estimator,
     "optimizer": lambda es: es.algorithm.optimizer,
     "learning_rate": lambda es: getattr(es.algorithm.optimizer, "learning_rate", None),
@@ -82,7 +84,8 @@ def check_resumed(options: argparse.Namespace) -> None:
     dim, method = kept.state.belief.dim, kept.method.lower()
     if options.space is not None and read_space(options.space) != kept.space:
         raise InputError(f"--resume: {options.checkpoint} was started with a different --space")
-    said = None if options.dim is None is options.x0 else np.size(start_from(options))
+    start = None if options.dim is None is options.x0 else start_from(options)
+    said = start.dim if isinstance(start, Space) else None if start is None else start.size
     if said is not None and said != dim:
         raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
     if options.method is not None and options.method != method:
@@ -97,8 +100,8 @@ def check_resumed(options: argparse.Namespace) -> None:
     if not given:
         return
     # Any valid x0: this strategy does not run.
-    start = kept.space or np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))
-    described = METHODS[method](start, rng=options.seed, **settings(options, dim))
+    anywhere = kept.space or np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))
+    described = METHODS[method](anywhere, rng=options.seed, **settings(options, dim))
     for name in given:
         if SET_BY[name](described) != SET_BY[name](kept):
             raise InputError(f"--resume: {options.checkpoint} was started with a different {flag(name)}; omit the flag")

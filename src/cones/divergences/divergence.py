@@ -1,6 +1,7 @@
 r"""The interface of a divergence, which defines the ball of the step problem.
 
 The step problem is   maximize <gradient, change>   subject to   D(new || old) <= radius^2.
+The change is that of the parameters in which the loss is linearised, the *chart*: (mean, covariance) unless said.
 
 For each multiplier lambda the Lagrangian <gradient, change> - lambda D has a maximiser. Its divergence phi(lambda)
 falls strictly from +inf to 0, and the solution has phi(lambda) = radius^2. The duality gap at any lambda is
@@ -9,16 +10,21 @@ lambda (radius^2 - phi(lambda)). A divergence computes the maximiser; `cones.sol
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from cones.beliefs import Step
-from cones.checks import check_positive, store
+from cones.beliefs import FamilyGradient, FrameGradient, ProductGradient, Step
+from cones.checks import check_one_of, check_positive, store
 from cones.component import Component, Storable
 from cones.errors import InputError
 
-__all__ = ["Ball", "Divergence", "Lagrangian", "Point"]
+__all__ = ["CHARTS", "Ball", "Chart", "Divergence", "Lagrangian", "Point"]
+
+Chart = Literal["covariance", "mean_parameters", "natural_parameters"]
+CHARTS: tuple[str, ...] = get_args(Chart)
 
 
 class Point(NamedTuple):
@@ -51,40 +57,81 @@ class Lagrangian(ABC):
     def at(self, u: float) -> Point:
         """The maximiser at u."""
 
+    def level(self, radius: float) -> float:
+        """The value of phi on the boundary of the ball; radius^2 unless phi is a function of the divergence."""
+        return radius**2
+
     @abstractmethod
     def step(self, point: Point) -> Step[Any]:
-        """The step of a point in the frame: `shift` and `log_ratio`, `kl`, `multiplier`, `objective`, `gap`."""
+        """The step of a point in the frame: `shift` and `log_ratio`, `divergence`, `multiplier`, `objective`, `gap`."""
 
 
 class Divergence(Component, ABC):
-    """A divergence between beliefs."""
+    """A divergence between beliefs.
+
+    Attributes:
+        largest_radius: radii are below it.
+        charts: the charts beside (mean, covariance) that the divergence has a Lagrangian for.
+        for_families: True if it has one for other families than Gaussians, and for products.
+    """
 
     kind: ClassVar[str] = "divergence"
+    largest_radius: ClassVar[float] = math.inf
+    for_families: ClassVar[bool] = False
+    charts: ClassVar[Mapping[str, Callable[[FrameGradient, float], Lagrangian | None]]] = {}
 
     @abstractmethod
     def lagrangian(self, gradient: Any, radius: float) -> Lagrangian | None:
         """The Lagrangian of the step problem; None if the gradient is zero.
 
         The gradient is a `FrameGradient` for a Gaussian, a `FamilyGradient` for another family, and a `ProductGradient`
-        for a product. Only KL knows the last two.
+        for a product. Only with `for_families` does it get the last two.
         """
 
     @abstractmethod
     def between(self, new: Any, old: Any) -> float:
         """D(new || old)."""
 
+    @property
+    def curvature(self) -> float:
+        """D / KL of small changes; every f-divergence is a multiple of KL there."""
+        return 1.0
+
 
 @dataclass(frozen=True)
 class Ball(Storable):
-    """All beliefs with D(new || old) <= radius^2."""
+    """All beliefs with D(new || old) <= radius^2, and the chart in which the loss is linear."""
 
     divergence: Divergence
     radius: float
+    chart: str = "covariance"
 
     def __post_init__(self) -> None:
-        if type(self.radius) is float and 1e-100 <= self.radius <= 1e100:  # the square neither overflows nor underflows
-            return
-        number = check_positive("radius", self.radius)
-        if not 1e-100 <= number <= 1e100:
-            raise InputError(f"radius: expected a number between 1e-100 and 1e100, got {number}")
-        store(self, radius=number)
+        number = self.radius
+        if not (type(number) is float and 1e-100 <= number <= 1e100):  # the square neither overflows nor underflows
+            number = check_positive("radius", number)
+            if not 1e-100 <= number <= 1e100:
+                raise InputError(f"radius: expected a number between 1e-100 and 1e100, got {number}")
+            store(self, radius=number)
+        divergence = self.divergence
+        name = getattr(divergence, "name", type(divergence).__name__)
+        if not number < divergence.largest_radius:
+            largest = f"a number below {divergence.largest_radius:g} for the divergence {name!r}"
+            raise InputError(f"radius: expected {largest}, got {number}")
+        if self.chart != "covariance":
+            check_one_of("chart", self.chart, CHARTS)
+            if self.chart not in divergence.charts:
+                known = " or ".join(repr(chart) for chart in ("covariance", *divergence.charts))
+                raise InputError(f"chart: expected {known} for the divergence {name!r}, got {self.chart!r}")
+
+    def lagrangian(self, gradient: Any) -> Lagrangian | None:
+        """The Lagrangian of the step problem; None if the gradient is zero."""
+        if isinstance(gradient, (FamilyGradient, ProductGradient)) and (
+            not self.divergence.for_families or self.chart != "covariance"
+        ):
+            raise InputError(
+                "divergence, chart: expected 'kl' and the default chart for a belief that is not a Gaussian"
+            )
+        if self.chart == "covariance":
+            return self.divergence.lagrangian(gradient, self.radius)
+        return self.divergence.charts[self.chart](gradient, self.radius)

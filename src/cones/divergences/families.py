@@ -56,7 +56,7 @@ class FamilyLagrangian(Lagrangian):
     def step(self, point: Point) -> Step[Any]:
         return Step(
             shift=self.gradient / point.multiplier,
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=float(self.gradient @ (point.extra - self.belief.mean)) * self.scale,
             gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,
@@ -119,7 +119,7 @@ class ProductLagrangian(Lagrangian):
         return Step(
             shift=np.concatenate(shifts),
             log_ratio=None if all(block is None for block in blocks) else ProductMatrix(tuple(blocks)),
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=sum(step.objective for step in steps if step is not None),
             gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,

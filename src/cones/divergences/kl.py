@@ -26,6 +26,7 @@ import numpy as np
 from cones.beliefs import Belief, FamilyGradient, FrameGradient, ProductGradient, Step
 from cones.divergences.divergence import Divergence, Lagrangian, Point
 from cones.divergences.families import FamilyLagrangian, ProductLagrangian
+from cones.divergences.moments import MomentsLagrangian
 from cones.kernels.spans import SPAN, elementwise, extremes, inner, tile_sums
 from cones.types import Vector
 
@@ -44,11 +45,18 @@ SERIES = 1.0 - 1.0 / POWERS, POWERS - 1.0, 0.5 * (POWERS - 1.0) * (POWERS - 2.0)
 SERIES_T = 0.5
 
 
+def in_moments(gradient: FrameGradient, radius: float) -> MomentsLagrangian | None:
+    scale = size_of(gradient)
+    return None if scale == 0.0 else MomentsLagrangian(gradient, radius, scale)
+
+
 @dataclass(frozen=True)
 class KL(Divergence):
     """KL(new || old), the Kullback-Leibler divergence."""
 
     name = "kl"
+    charts = {"mean_parameters": in_moments}  # noqa: RUF012
+    for_families = True
 
     def lagrangian(self, gradient: Any, radius: float) -> Lagrangian | None:
         if isinstance(gradient, ProductGradient):
@@ -112,7 +120,7 @@ class KLLagrangian(Lagrangian):
         return Step(
             shift=elementwise(lambda a: a / self.scale / point.multiplier, self.a),
             log_ratio=self.matrix.with_spectrum(log_ratio),
-            kl=point.divergence,
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=(self.norm**2 / point.multiplier + 0.5 * gain) * self.scale,
             gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,
@@ -191,6 +199,12 @@ class KLLagrangian(Lagrangian):
             series = 1.0 + unit * (2.0 / 3.0 * third + 0.75 * fourth / multiplier) / multiplier
             multiplier = leading * math.sqrt(max(series, 0.25))
         return multiplier
+
+
+def size_of(gradient: FrameGradient) -> float:
+    """The largest magnitude of a gradient: |a| or that of an eigenvalue of B."""
+    lowest, highest = extremes(gradient.covariance.spectrum())
+    return max(length(gradient.mean), highest, -lowest)
 
 
 def length(vector: Vector) -> float:

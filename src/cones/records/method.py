@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cones.checks import check_integer, check_one_of
+from cones.component import is_own
 from cones.errors import InputError
 from cones.fields import check_fields
 from cones.methods import METHODS, settings_of_method
@@ -56,7 +57,7 @@ class MethodSpec:
 
     def own_components(self) -> list[str]:
         """The components of the user's own that the settings name."""
-        return [word for value in self.settings.values() for word in _words(value) if ":" in word]
+        return [word for value in self.settings.values() for word in _words(value) if is_own(word)]
 
     def strategy(
         self, start: Vector, sigma: float, seed: int, all_settings: Mapping[str, Any] | None = None, **limits: Any

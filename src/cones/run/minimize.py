@@ -18,6 +18,7 @@ from scipy.optimize import OptimizeResult
 from cones.beliefs import Belief
 from cones.checks import check_bool, check_integer, check_one_of
 from cones.component import suggestion
+from cones.divergences import Chart, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimator
 from cones.evaluate import Objective, Workers, evaluator_from
@@ -76,6 +77,8 @@ def minimize(
     shaping: str | Callable[[Vector], Any] | None = None,
     step: Text | StepRule | None = None,
     solver: Text | Solver | None = None,
+    divergence: Text | Divergence | None = None,
+    chart: Chart | None = None,
     optimizer: Text | Optimizer[Any] | None = None,
     restarts: int | Text | Restarts | None = None,
     noisy: bool | None = None,
@@ -116,9 +119,9 @@ def minimize(
             10000 coordinates.
         noisy: True: the loss is stochastic. A share of the budget, 1% and at least 10 evaluations, is kept to measure
             the loss at the mean and at x. False: it is not. None: one evaluation of x at the end tells.
-        bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, optimizer, dtype,
-            noise_table, chunked: settings of the method; see `cones.CoNES` and `cones.methods.Settings`. None is the
-            method's default.
+        bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, divergence, chart,
+            optimizer, dtype, noise_table, chunked: settings of the method; see `cones.CoNES` and
+            `cones.methods.Settings`. None is the method's default.
         ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off. Without
             maxfev, maxiter and maxtime, maxiter is 1000.
         diagonal, options: settings of `cones.CMA`.
@@ -158,8 +161,8 @@ def minimize(
     settings: dict[str, Any] = {
         "bounds": bounds, "rng": rng, "popsize": popsize, "radius": radius, "belief": belief,
         "antithetic": antithetic, "estimator": estimator, "shaping": shaping, "step": step, "solver": solver,
-        "optimizer": optimizer, "restarts": restarts, "noisy": noisy, "dtype": dtype, "noise_table": noise_table,
-        "chunked": chunked, "diagonal": diagonal, "options": options,
+        "divergence": divergence, "chart": chart, "optimizer": optimizer, "restarts": restarts, "noisy": noisy,
+        "dtype": dtype, "noise_table": noise_table, "chunked": chunked, "diagonal": diagonal, "options": options,
     }  # fmt: skip
     limits = {
         "ftarget": ftarget, "maxfev": maxfev, "maxiter": maxiter, "maxtime": maxtime, "xtol": xtol, "ftol": ftol,

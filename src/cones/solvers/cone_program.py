@@ -1,14 +1,7 @@
-r"""The paper's cone programs in CVXPY: the reference for the scalar dual.
+r"""The cone programs in CVXPY, the paper's among them: the reference for the scalar dual.
 
-Diagonal belief, with a second-order cone and n exponential cones:
-
-    maximize    a^T m + b^T (r - 1)
-    subject to  |m|^2 + sum(r) - n - sum(log r) <= 2 radius^2
-
-Full belief, with a second-order cone, a semidefinite cone and exponential cones (log det):
-
-    maximize    a^T m + tr(B (R - I))
-    subject to  |m|^2 + tr(R) - n - log det R <= 2 radius^2
+`cones.solvers.cone_forms` has the programs. The paper's has a second-order cone and n exponential cones for a diagonal
+belief, and a second-order cone, a semidefinite cone and exponential cones (log det) for a full one.
 """
 
 from __future__ import annotations
@@ -22,11 +15,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.beliefs import DiagonalMatrix, FrameGradient, FrameMatrix, SpectralMatrix, Step, StepStatus
+from cones.beliefs import (
+    DiagonalMatrix,
+    FrameGradient,
+    FrameMatrix,
+    FullGaussian,
+    SpectralMatrix,
+    Step,
+    StepStatus,
+)
 from cones.divergences import KL, Ball
 from cones.divergences.kl import dual_value
 from cones.errors import InputError, MissingExtraError
 from cones.extras import require_extra
+from cones.solvers.cone_forms import program_of
+from cones.solvers.root import find_multiplier
 from cones.solvers.solver import Solver, unmoved
 
 __all__ = ["SCS", "Clarabel", "ConeProgram", "Cvxpy", "Mosek", "mosek_licence"]
@@ -48,26 +51,23 @@ class ConeProgram(Solver):
         check_available(self.name, self.engine)  # fail before the first population is evaluated
 
     def solve(self, gradient: FrameGradient, ball: Ball) -> Step[Any]:
-        if not isinstance(ball.divergence, KL):
-            raise InputError(f"divergence: expected KL for solver {self.name!r}, got {ball.divergence!r}")
         cp: Any = importlib.import_module("cvxpy")
         a, spectrum, radius = gradient.mean, gradient.covariance.spectrum(), ball.radius
         scale = max(float(np.abs(a).max()), float(np.abs(spectrum).max()))
+        # Constants rather than CVXPY parameters: compiling a parametrised problem of 5000 dimensions takes far longer.
+        unit = scale or 1.0
+        a, b = a / unit, spectrum / unit
+        if not isinstance(gradient.covariance, DiagonalMatrix):
+            matrix = gradient.covariance.dense() / unit
+            b = 0.5 * (matrix + matrix.T)
+        program = program_of(cp, a, b, ball)
+        if program is None:
+            expected = "kl, chi2 or renyi with alpha > 1, whose balls are convex,"
+            raise InputError(f"divergence: expected {expected} for solver {self.name!r}, got {ball.divergence!r}")
         if scale == 0.0:
             return unmoved(gradient, StepStatus.ZERO_GRADIENT)
-        # Constants rather than CVXPY parameters: compiling a parametrised problem of 5000 dimensions takes far longer.
-        a, n = a / scale, a.size
-        m = cp.Variable(n)
-        if isinstance(gradient.covariance, DiagonalMatrix):
-            b, r = spectrum / scale, cp.Variable(n)
-            objective = a @ m + b @ r - b.sum()
-            constraint = cp.sum_squares(m) + cp.sum(r) - n - cp.sum(cp.log(r)) <= 2.0 * radius**2
-        else:
-            matrix = gradient.covariance.dense() / scale
-            matrix, r = 0.5 * (matrix + matrix.T), cp.Variable((n, n), PSD=True)
-            objective = a @ m + cp.trace(matrix @ r) - np.trace(matrix)
-            constraint = cp.sum_squares(m) + cp.trace(r) - n - cp.log_det(r) <= 2.0 * radius**2
-        problem = cp.Problem(cp.Maximize(objective), [constraint])
+        constraint = program.divergence <= program.level
+        problem = cp.Problem(cp.Maximize(program.objective), [constraint, *program.further])
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status reports it
@@ -76,24 +76,32 @@ class ConeProgram(Solver):
             if self.name == "mosek" and "licen" in str(error).lower():
                 raise MissingExtraError(f'solver: "mosek" has no valid licence ({error}); {LICENCE}') from error
             return unmoved(gradient, StepStatus.FAILED)
-        if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or r.value is None or m.value is None:
+        if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or program.objective.value is None:
             return unmoved(gradient, StepStatus.FAILED)
-        log_ratio = _log_ratio(np.asarray(r.value), gradient.covariance)
+        m, r = (np.asarray(part) for part in program.solution())
+        log_ratio = _log_ratio(r, gradient.covariance)
         if log_ratio is None:
             return unmoved(gradient, StepStatus.FAILED)
-        logs = log_ratio.spectrum()
-        # CVXPY's constraint is twice the KL, so its multiplier is half of ours.
-        multiplier = 2.0 * float(np.squeeze(constraint.dual_value))
-        value = float(objective.value)
-        bound = dual_value(float(np.linalg.norm(a)), spectrum / scale, radius, multiplier)
-        kl = 0.5 * float(np.sum(np.square(m.value)) + (np.expm1(logs) - logs).sum())
+        value = float(program.objective.value)
+        if isinstance(ball.divergence, KL) and ball.chart == "covariance":
+            logs = log_ratio.spectrum()
+            # CVXPY's constraint is twice the KL, so its multiplier is half of ours.
+            multiplier = 2.0 * float(np.squeeze(constraint.dual_value))
+            bound = dual_value(float(np.linalg.norm(a)), spectrum / scale, radius, multiplier)
+            used = 0.5 * float(np.sum(np.square(m)) + (np.expm1(logs) - logs).sum())
+        else:  # the exact dual bounds what any step may gain
+            lagrangian: Any = ball.lagrangian(gradient)
+            exact = lagrangian.step(find_multiplier(lagrangian, radius)[0])
+            multiplier, bound = exact.multiplier / scale, (exact.objective + exact.gap) / scale
+            r = np.diag(r) if r.ndim == 1 else r
+            used = ball.divergence.between(FullGaussian(m, r), FullGaussian(np.zeros(m.size), np.eye(m.size)))
         # A solver's own status is not always right, so check what it returned.
-        feasible, optimal = kl <= radius**2 * (1.0 + TOLERANCE), abs(bound - value) <= TOLERANCE * abs(value)
+        feasible, optimal = used <= radius**2 * (1.0 + TOLERANCE), abs(bound - value) <= TOLERANCE * abs(value)
         return Step(
-            shift=np.asarray(m.value),
+            shift=m,
             log_ratio=log_ratio,
             status=StepStatus.OPTIMAL if feasible and optimal else StepStatus.INACCURATE,
-            kl=kl,
+            divergence=used,
             multiplier=multiplier * scale,
             objective=value * scale,
             gap=(bound - value) * scale,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,14 @@ class Dual(Solver):
     name = "dual"
 
     def solve(self, gradient: Any, ball: Ball) -> Step[Any]:
-        lagrangian = ball.divergence.lagrangian(gradient, ball.radius)
+        lagrangian = ball.lagrangian(gradient)
         if lagrangian is None:
             return unmoved(gradient, StepStatus.ZERO_GRADIENT)
         point, iterations, converged = find_multiplier(lagrangian, ball.radius)
+        if math.isnan(point.divergence):  # a gradient that is not finite
+            return unmoved(gradient, StepStatus.FAILED)
         step = lagrangian.step(point)
-        return step._replace(iterations=iterations, status=StepStatus.OPTIMAL if converged else StepStatus.INACCURATE)
+        status = StepStatus.OPTIMAL if converged else StepStatus.INACCURATE
+        if converged and step.status is StepStatus.UNPROVED:  # only the Lagrangian knows where the ball is convex
+            status = step.status
+        return step._replace(iterations=iterations, status=status)

@@ -33,7 +33,7 @@ def unmoved(gradient: Any, status: StepStatus) -> Step[Any]:
         shift=np.zeros_like(gradient.mean),
         log_ratio=None if gradient.covariance is None else gradient.covariance.map(np.zeros_like),
         status=status,
-        kl=0.0,
+        divergence=0.0,
         multiplier=0.0,
         objective=0.0,
         gap=np.inf if status is StepStatus.FAILED else 0.0,

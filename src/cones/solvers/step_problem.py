@@ -17,7 +17,7 @@ import numpy as np
 from cones.beliefs import Belief, ExponentialFamily, Gaussian, Gradient, Product, Step
 from cones.checks import check_array
 from cones.component import component_from
-from cones.divergences import KL, Ball, Divergence
+from cones.divergences import Ball, Chart, Divergence
 from cones.divergences.kl import largest_of
 from cones.errors import InputError
 from cones.solvers.dual import Dual
@@ -29,7 +29,12 @@ G = TypeVar("G", bound=Belief)
 
 
 def solve_step(
-    belief: G, gradient: Any, radius: float, solver: str | Solver = "dual", divergence: str | Divergence = "kl"
+    belief: G,
+    gradient: Any,
+    radius: float,
+    solver: str | Solver = "dual",
+    divergence: str | Divergence = "kl",
+    chart: Chart = "covariance",
 ) -> Step[G]:
     r"""The steepest *ascent* step inside a ball: the convex program of CoNES.
 
@@ -43,7 +48,10 @@ def solve_step(
         radius: the paper's epsilon; the ball is D <= radius^2.
         solver: "dual" is the exact scalar dual. "cvxpy" is the paper's cone program in CVXPY, solved by Clarabel;
             "clarabel", "scs" and "mosek" choose its solver.
-        divergence: divergence that defines the ball: "kl", as in the paper.
+        divergence: divergence that defines the ball: "kl", as in the paper, "reverse_kl", "chi2", "hellinger",
+            "renyi:ALPHA", or a `cones.divergences.Divergence`. The cone programs solve those that are convex.
+        chart: parameters in which the loss is linearised: "covariance", (mean, covariance) as in the paper;
+            "mean_parameters", (mean, covariance + mean mean^T), for "kl"; "natural_parameters", for "reverse_kl".
 
     Returns:
         A `Step`: the new belief with its certificate.
@@ -53,16 +61,16 @@ def solve_step(
         >>> step = solve_step(DiagonalGaussian([0.0, 0.0], 1.0), Gradient([3.0, 4.0], [0.0, 0.0]), radius=1.0)
         >>> step.belief.mean.round(6)
         array([0.848528, 1.131371])
-        >>> step.status.name, round(step.kl, 6)
+        >>> step.status.name, round(step.divergence, 6)
         ('OPTIMAL', 1.0)
     """
     if isinstance(belief, (ExponentialFamily, Product)):
-        return _solved(belief, gradient, Ball(component_from("divergence", divergence), radius), solver)
+        return _solved(belief, gradient, Ball(component_from("divergence", divergence), radius, chart), solver)
     if not isinstance(belief, Gaussian):
         raise InputError(f"belief: expected a Gaussian, an exponential family or a product, got {belief!r:.80}")
     if not isinstance(gradient, Gradient):
         raise InputError(f"gradient: expected a cones.Gradient, got {type(gradient).__name__}")
-    ball = Ball(component_from("divergence", divergence), radius)
+    ball = Ball(component_from("divergence", divergence), radius, chart)
     chosen: Solver = component_from("solver", solver)
     mean = check_array("gradient.mean", gradient.mean)
     covariance = check_array("gradient.covariance", gradient.covariance)
@@ -85,8 +93,8 @@ def solve_step(
 def _solved(belief: Any, gradient: Any, ball: Ball, solver: str | Solver) -> Step[Any]:
     """The step of another family than a Gaussian, or of a product."""
     chosen = component_from("solver", solver)
-    if not isinstance(chosen, Dual) or not isinstance(ball.divergence, KL):
-        raise InputError(f"solver, divergence: expected 'dual' and 'kl' for a {type(belief).__name__}")
+    if not isinstance(chosen, Dual):
+        raise InputError(f"solver: expected 'dual' for a {type(belief).__name__}, got {solver!r}")
     with np.errstate(all="ignore"):
         step = chosen.solve(belief.whiten(gradient), ball)
     step = step._replace(shift=belief.from_frame(step.shift))

@@ -79,7 +79,8 @@ def _parameter(name: Any, part: Any) -> Any:
 
 def _from_configspace(configuration: Any) -> Space:
     for what in ("conditions", "forbidden_clauses"):
-        if len(found := getattr(configuration, what, ())):
+        found: Any = getattr(configuration, what, ())
+        if len(found):
             raise InputError(f"space: expected a ConfigurationSpace without {what}, got {found[0]}")
     parameters: dict[str, Any] = {}
     for part in configuration.values():
@@ -171,6 +172,7 @@ def _from_table(name: str, table: Mapping[str, Any]) -> Parameter:
             if not isinstance(options, list):
                 raise InputError(f"options: expected an array, got {options!r:.80}")
             return Choice(*options, **settings)
-        return {"float": Float, "integer": Integer, "flag": Flag}[kind](**settings)
+        made: Any = {"float": Float, "integer": Integer, "flag": Flag}[kind]
+        return made(**settings)  # type: ignore[no-any-return]
     except InputError as error:
         raise InputError(f"{name}.{error}") from None

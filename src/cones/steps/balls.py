@@ -9,6 +9,8 @@ B = (tr B / n) I + B0 the step problem splits into three, solved in closed form 
 
 Other families than Gaussians have one ball, and the scalar dual eta' = eta + g / lambda. In a product each factor has
 balls of its own.
+Every f-divergence has the same balls of the mean, and to second order those of the scale. The shape's may be of another
+divergence D: it is D <= curvature radius^2, where curvature is D / KL of small changes, so that radii mean the same.
 
 Each ball has a radius control; see `cones.radius`. The optimizer `cones.Direct` applies the step unchanged.
 """
@@ -22,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from cones.beliefs import ExponentialFamily, FrameGradient, FrameMatrix, Step, StepStatus
+from cones.checks import check_kind
 from cones.component import Storable, setting
-from cones.divergences import KL, Ball
+from cones.divergences import KL, Ball, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimate
 from cones.kernels.spans import elementwise, inner
@@ -39,6 +42,8 @@ __all__ = ["Balls", "BallsState"]
 LARGEST_LOG = 1.0
 NO_MEAN = np.zeros(0)
 DUAL, KL_DIVERGENCE, OPTIMAL = Dual(), KL(), StepStatus.OPTIMAL
+# Of the largest radius that a divergence reaches.
+REACHED = 0.999
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,11 @@ class BallsState(Storable):
 
 @dataclass(frozen=True)
 class Balls(StepRule):
-    """Three KL balls with adaptive radii.
+    """Three balls with adaptive radii.
 
     Args:
         mean, scale, shape: controls of their radii. The defaults need no tuning.
+        divergence, chart: of the shape's ball, as for `cones.solve_step`.
         family: control of the only ball of a family other than Gaussians.
 
     Example:
@@ -75,6 +81,8 @@ class Balls(StepRule):
         PathLength(0.05, gain=0.5, largest=1.0), "Control of the shape's radius.", kind="radius"
     )
 
+    divergence: Divergence = setting(KL(), "What the shape's ball is of, as for one ball.", kind="divergence")
+    chart: str = setting("covariance", "Parameters in which the loss is linear in the shape's ball, as for one ball.")
     # A larger step makes a belief over bits certain at once.
     family: RadiusControl[Any] = setting(
         PathLength(0.05, gain=0.5, largest=0.1),
@@ -83,7 +91,11 @@ class Balls(StepRule):
     )
 
     def __post_init__(self) -> None:
+        check_kind("divergence", self.divergence, Divergence)
+        Ball(self.divergence, 0.5, self.chart)  # checks the chart
         for ball in fields(self):
+            if ball.name in ("divergence", "chart"):
+                continue
             control = getattr(self, ball.name)
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
@@ -115,7 +127,7 @@ class Balls(StepRule):
         rest = matrix.map(lambda values: values - trace / n)
         length, freedom = rest.norm(), belief.covariance_freedom
         shape, of_shape = _next(self.shape, state.shape, stats(rest.entries(), length, noise.shape, freedom))
-        step = _shape_step(rest, shape.radius, n, growth)
+        step = self._shape_step(rest, shape.radius, n, growth)
         del rest  # large
         return step._replace(
             shift=belief.from_frame(elementwise(lambda part: part * factor, a)),
@@ -126,6 +138,23 @@ class Balls(StepRule):
                 "path_length": mean.path_length,
             },
         ), BallsState(of_mean, of_scale, of_shape)
+
+    def _shape_step(self, matrix: FrameMatrix, radius: float, n: int, growth: float) -> Step[Any]:
+        """The step of the shape's ball in n dimensions, made traceless, plus `growth`, the step of the scale."""
+        gradient = FrameGradient(NO_MEAN, matrix)
+        step = unmoved(gradient, StepStatus.OPTIMAL)
+        if radius:
+            of = self.divergence
+            inside = min(math.sqrt(of.curvature) * radius, REACHED * of.largest_radius)
+            step = DUAL.solve(gradient, Ball(of, inside, self.chart))
+        if step.status is StepStatus.ZERO_GRADIENT:  # only the shape's gradient is zero
+            step = step._replace(status=StepStatus.OPTIMAL)
+        centre = step.log_ratio.trace() / n
+
+        def centred(logs: Vector) -> Vector:
+            return np.asarray(np.minimum(np.maximum(logs - centre, -LARGEST_LOG), LARGEST_LOG) + growth)
+
+        return step._replace(log_ratio=step.log_ratio.map(centred))
 
     def _one_ball(
         self, state: BallsState, belief: ExponentialFamily, estimate: Estimate, info: IterationInfo
@@ -145,17 +174,3 @@ class Balls(StepRule):
 
 def _next(control: RadiusControl[Any], state: Any, stats: EstimateStats) -> tuple[Radius, Any]:
     return control.radius(control.start(stats) if state is None else state, stats)
-
-
-def _shape_step(matrix: FrameMatrix, radius: float, n: int, growth: float) -> Step[Any]:
-    """The step of the shape's ball in n dimensions, made traceless, plus `growth`, the step of the scale."""
-    gradient = FrameGradient(NO_MEAN, matrix)
-    step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, radius)) if radius else unmoved(gradient, StepStatus.OPTIMAL)
-    if step.status is StepStatus.ZERO_GRADIENT:  # only the shape's gradient is zero
-        step = step._replace(status=StepStatus.OPTIMAL)
-    centre = step.log_ratio.trace() / n
-
-    def centred(logs: Vector) -> Vector:
-        return np.asarray(np.minimum(np.maximum(logs - centre, -LARGEST_LOG), LARGEST_LOG) + growth)
-
-    return step._replace(log_ratio=step.log_ratio.map(centred))

@@ -26,7 +26,17 @@ class Convex(StepRule):
     solver: Solver = setting(
         Dual(), 'Solver of the program: "dual" (exact), or "cvxpy", "clarabel", "scs", "mosek".', kind="solver"
     )
-    divergence: Divergence = setting(KL(), 'What the ball is of: "kl", the paper\'s.', kind="divergence")
+    divergence: Divergence = setting(
+        KL(),
+        'What the ball is of: "kl" (the paper), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA".',
+        kind="divergence",
+    )
+
+    chart: str = setting(
+        "covariance",
+        'Parameters in which the loss is linear: "covariance" (the paper), "mean_parameters" (of "kl"), '
+        '"natural_parameters" (of "reverse_kl").',
+    )
 
     def __post_init__(self) -> None:
         check_kind("solver", self.solver, Solver)
@@ -35,7 +45,7 @@ class Convex(StepRule):
 
     @property
     def ball(self) -> Ball:
-        return Ball(self.divergence, self.radius)
+        return Ball(self.divergence, self.radius, self.chart)
 
     def propose(self, state: None, belief: Any, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
         step = self.solver.solve(estimate.gradient, self.ball)

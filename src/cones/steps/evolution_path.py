@@ -45,9 +45,10 @@ import numpy as np
 from cones.beliefs import FrameGradient, Gaussian, SpectralMatrix, Step, StepStatus
 from cones.checks import check_fraction, check_positive, store
 from cones.component import Storable, setting
+from cones.divergences import KL, Ball
 from cones.estimators import Estimate, QuadraticModel
 from cones.kernels.spans import elementwise, inner
-from cones.solvers.moments import solve_moments
+from cones.solvers import Dual
 from cones.solvers.solver import unmoved
 from cones.space.bounds import Box
 from cones.steps.rule import IterationInfo, StepRule
@@ -58,6 +59,7 @@ __all__ = ["EvolutionPath", "EvolutionPathState"]
 # r: the divergence per dimension that a model's step may have.
 START, SMALLEST, LARGEST, GAIN = 0.25, 0.01, 0.5, 0.5
 LARGEST_GROWTH = 1.0  # of log sigma per iteration
+DUAL = Dual()
 
 
 @dataclass(frozen=True)
@@ -172,5 +174,6 @@ def _model_step(model: QuadraticModel, radius: float, growth: float) -> Step[Any
     """The descent step of the model, negated, with sigma grown as the path says."""
     values, basis = np.linalg.eigh(model.curvature)
     # Ascent on the negative model.
-    step = solve_moments(FrameGradient(-model.gradient, SpectralMatrix(-0.5 * values, basis)), radius)
+    gradient = FrameGradient(-model.gradient, SpectralMatrix(-0.5 * values, basis))
+    step = DUAL.solve(gradient, Ball(KL(), radius, "mean_parameters"))
     return step._replace(shift=-step.shift, log_ratio=step.log_ratio.map(lambda logs: -logs - 2.0 * growth))

@@ -9,8 +9,8 @@ The mean's radius is such that successive directions are independent. So a long 
 is a direction in which the belief is too narrow all the time: a valley that no diagonal fits. On ripples, where the
 diagonal waits, the path is short. Axes are learnt as soon as the evidence exceeds `threshold` and the diagonal has
 nothing more to learn: the radius of its shape, in units of a natural gradient step, is below 1/4. If that radius has
-been larger before, the diagonal has been worth learning, and four times the evidence is needed; if not, the diagonal is
-noise, and is reset to that of the start.
+been larger before, the diagonal has been worth learning: four times the evidence is needed, and a tenth of the largest
+possible, 2 / c (all directions equal). If not, the diagonal is noise, and is reset to that of the start.
 
 **Then D is frozen** up to its scale, and the step is the exact KL step at multiplier 1 with a path. In the frame of the
 belief, with the estimate (a, B) scaled so that the weights of the better half sum to 1, and chi = E|N(0, I)|:
@@ -23,7 +23,8 @@ belief, with the estimate (a, B) scaled so that the weights of the better half s
     mu = 0.27 N,   c_s = (mu + 2) / (n + mu + 5),   d_s = 1 + c_s,   f = n (k + 2) + mu,   c_1 = 2 / f,
     c_mu = 2 (mu - 7/4 + 1/mu) / f
 
-f is the number of degrees of freedom of k axes: few axes allow large rates. (Akimoto & Hansen, Projection-Based
+f is the number of degrees of freedom of k axes: few axes allow large rates. Beyond 4 + 4 log n axes, more of them do
+not lower the rates: k is at most that in f. (Akimoto & Hansen, Projection-Based
 Restricted Covariance Matrix Adaptation for High Dimension, 2016, learn D and V together; Loshchilov, LM-CMA, 2017, V
 alone.)
 """
@@ -62,8 +63,9 @@ __all__ = ["LowRank", "LowRankState"]
 HALF, PARENTS = 0.3989, 0.27
 # The shape's radius, in units of a natural gradient step, from which on the diagonal is learning.
 LEARNING = 0.25
-# A diagonal that has learnt is probably right: so many times the evidence is needed to freeze it.
-SO_MUCH_MORE = 4.0
+# A diagonal that has learnt is probably right: so many times the evidence is needed to freeze it, and this part of the
+# largest possible.
+SO_MUCH_MORE, PART = 4.0, 0.1
 # Distance from the pole of R, and the largest change of log sigma.
 NEAREST_POLE, LARGEST_GROWTH = 0.2, 1.0
 
@@ -148,7 +150,9 @@ class LowRank(StepRule):
             state.learnt or learning,
         )
         step = step._replace(columns={**step.columns, "axes": 0.0, "evidence": evidence})
-        needed = self.threshold * (SO_MUCH_MORE if state.learnt else 1.0)
+        needed = self.threshold
+        if state.learnt:
+            needed = max(SO_MUCH_MORE * needed, PART * 2.0 / self._rate(n, estimate.effective_samples))
         if learning or info.spent < self.patience * n or evidence <= needed:
             return step, state
         if not state.learnt:
@@ -161,10 +165,14 @@ class LowRank(StepRule):
         length = math.sqrt(inner(gradient, gradient))
         if not 0.0 < length < math.inf:
             return path, state.expected
-        rate = min(0.5, samples / (self.horizon * gradient.size))
+        rate = self._rate(gradient.size, samples)
         keep, add = 1.0 - rate, math.sqrt(rate * (2.0 - rate)) / length
         path = elementwise(lambda p, v: keep * p + add * v, path, gradient)
         return path, keep * keep * state.expected + rate * (2.0 - rate)
+
+    def _rate(self, n: int, samples: float) -> float:
+        """c, such that the path of directions averages about `horizon` n evaluations."""
+        return min(0.5, samples / (self.horizon * n))
 
     def _low_rank_step(
         self, path: Vector, belief: LowRankGaussian, estimate: Estimate
@@ -181,7 +189,7 @@ class LowRank(StepRule):
             length = math.sqrt(inner(path, path)) / chi
             growth = min(forgetting / (1.0 + forgetting) * (length - 1.0), LARGEST_GROWTH)
         unit = 1.0 / (HALF * noise * math.sqrt(samples)) if noise > 0.0 else 0.0
-        freedom = n * (belief.rank + 2.0) + mu
+        freedom = n * (min(belief.rank, 4.0 + 4.0 * math.log(n)) + 2.0) + mu
         of_path = min(self.rate * 2.0 / freedom, 0.5)
         of_all = min(self.rate * 2.0 * max(mu - 1.75 + 1.0 / mu, 0.25) / freedom, 0.5)
 

@@ -147,7 +147,7 @@ class Product(Belief):
             shift=np.concatenate([step.shift for step in steps]),
             log_ratio=None if all(block is None for block in blocks) else ProductMatrix(blocks),
             status=max(statuses, key=lambda status: status.code),
-            kl=sum(step.kl for step in steps),
+            divergence=sum(step.divergence for step in steps),
             multiplier=steps[0].multiplier,
             objective=sum(step.objective for step in steps),
             gap=sum(step.gap for step in steps),

@@ -35,13 +35,13 @@ SAME = {np.dtype("float64"): 1e-12, np.dtype("float32"): 1e-4}
 
 
 def default_rank(dim: int) -> int:
-    """Default largest rank: twice 2 + 2 log(dim), rounded down, and less than dim.
+    """Default largest rank: twice 2 + 2 log(dim), or 1.5 sqrt(dim) up to 100 if that is more; less than dim.
 
     Example:
         >>> [default_rank(dim) for dim in (3, 100, 1000, 100_000)]
-        [2, 22, 30, 50]
+        [2, 22, 47, 100]
     """
-    return max(0, min(2 * int(2.0 + 2.0 * math.log(dim)), dim - 1))
+    return max(0, min(max(2 * int(2.0 + 2.0 * math.log(dim)), min(int(1.5 * math.sqrt(dim)), 100)), dim - 1))
 
 
 class LowRankGaussian(Gaussian):
@@ -52,7 +52,7 @@ class LowRankGaussian(Gaussian):
         deviation: D, shape (n,), or one number for all coordinates; positive.
         basis: V, shape (n, k), orthonormal columns; none by default.
         values: lambda, shape (k,), positive.
-        rank: the largest number of columns that steps may give V. By default twice 2 + 2 log(n).
+        rank: the largest number of columns that steps may give V. By default `default_rank(n)`.
 
     Attributes:
         diagonal: True if the belief learns its diagonal only: D moves, and V has no columns.

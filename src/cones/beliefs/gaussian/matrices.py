@@ -61,6 +61,18 @@ class FrameMatrix(ABC):
         """The matrix plus weight v v^T, projected onto the same family."""
 
     @abstractmethod
+    def coordinates(self, vector: Vector) -> Vector:
+        """Components of a vector along the axes of `spectrum()`, those of equal eigenvalues beyond the basis as one."""
+
+    @abstractmethod
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        """The vector with these coordinates; beyond the basis it is parallel to `vector`."""
+
+    @abstractmethod
+    def times(self, vector: Vector) -> Vector:
+        """matrix @ vector."""
+
+    @abstractmethod
     def dense(self) -> Matrix: ...
 
 
@@ -91,6 +103,15 @@ class DiagonalMatrix(FrameMatrix):
 
     def plus_outer(self, vector: Vector, weight: float) -> DiagonalMatrix:
         return DiagonalMatrix(elementwise(lambda values, v: values + weight * v * v, self.values, vector))
+
+    def coordinates(self, vector: Vector) -> Vector:
+        return vector
+
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        return coordinates
+
+    def times(self, vector: Vector) -> Vector:
+        return np.asarray(elementwise(np.multiply, self.values, vector))
 
     def dense(self) -> Matrix:
         return np.diag(self.values)
@@ -148,6 +169,21 @@ class SpectralMatrix(FrameMatrix):
         values, vectors = np.linalg.eigh(core + weight * np.outer(inside, inside))
         return SpectralMatrix(values, basis @ vectors, self.rest)
 
+    def coordinates(self, vector: Vector) -> Vector:
+        return with_outside(vector @ self.basis, vector)
+
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        rank = self.values.size
+        if rank == coordinates.size:
+            return np.asarray(self.basis @ coordinates)
+        outside = vector - self.basis @ (vector @ self.basis)
+        length = math.sqrt(inner(outside, outside))
+        return np.asarray(self.basis @ coordinates[:rank] + outside * (coordinates[rank] / length if length else 0.0))
+
+    def times(self, vector: Vector) -> Vector:
+        product = self.basis @ ((self.values - self.rest) * (vector @ self.basis))
+        return np.asarray(product + self.rest * vector if self.rest != 0.0 else product)
+
     def _left(self) -> int:
         """Number of dimensions that the basis does not span."""
         return int(self.basis.shape[0] - self.basis.shape[1])
@@ -174,3 +210,13 @@ class SpectralMatrix(FrameMatrix):
         elif self.rest != 0.0:
             product += self.rest * matrix
         return product
+
+
+def with_outside(inside: Vector, vector: Vector) -> Vector:
+    """Coordinates of a vector: `inside` a basis, then the length of what is outside of it, then zeros."""
+    if inside.size == vector.size:
+        return inside
+    coordinates = np.zeros(vector.size)
+    coordinates[: inside.size] = inside
+    coordinates[inside.size] = math.sqrt(max(inner(vector, vector) - inner(inside, inside), 0.0))
+    return coordinates

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from cones.beliefs.gaussian.gaussian import NoiseRows
-from cones.beliefs.gaussian.matrices import FrameMatrix, Function
+from cones.beliefs.gaussian.matrices import FrameMatrix, Function, with_outside
 from cones.kernels.buffers import new_vector
 from cones.kernels.spans import inner
 from cones.types import Matrix, Vector
@@ -155,6 +155,21 @@ class SpannedMatrix(FrameMatrix):
     def combination(self, coefficients: Matrix) -> Matrix:
         """U coefficients."""
         return self.span.combination(self.coefficients @ coefficients)
+
+    def coordinates(self, vector: Vector) -> Vector:
+        return with_outside(self.coefficients.T @ self.span.products(vector), vector)
+
+    def combined(self, coordinates: Vector, vector: Vector) -> Vector:
+        inside, rank = self.coefficients.T @ self.span.products(vector), self.values.size
+        length = with_outside(inside, vector)[rank] if rank < vector.size else 0.0
+        share = coordinates[rank] / length if length else 0.0  # of the part of `vector` outside of the basis
+        mixed = self.coefficients @ (coordinates[:rank] - share * inside)
+        return np.asarray(self.span.combination(mixed[:, None])[:, 0] + share * vector)
+
+    def times(self, vector: Vector) -> Vector:
+        inside = self.coefficients.T @ self.span.products(vector)
+        product = self.span.combination((self.coefficients @ ((self.values - self.rest) * inside))[:, None])[:, 0]
+        return np.asarray(product + self.rest * vector)
 
     def _left(self) -> int:
         return self.span.dim - self.values.size

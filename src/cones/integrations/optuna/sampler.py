@@ -213,7 +213,7 @@ class _Run:
             self._begin(state.seed)
             known = 0
         for population in state.told[known:]:
-            self.strategy.tell(self.strategy.ask(), losses_of([member.standing for member in population]))
+            self.strategy.tell(self.strategy.ask(), losses_of([member.standing or Standing() for member in population]))
             self._told.append(population)
         return state
 

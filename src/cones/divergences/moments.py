@@ -1,4 +1,4 @@
-r"""The step problem with the loss linear in the moments (mu, Sigma + mu mu^T) instead of (mu, Sigma).
+r"""KL(new || old), with the loss linear in the mean parameters (mu, Sigma + mu mu^T) instead of (mu, Sigma).
 
 In the frame of the belief, with b the eigenvalues of B and a in their basis,
 
@@ -12,7 +12,7 @@ mean as well. For lambda > lambda_min = max(0, 2 max b) the maximiser of the Lag
 
 KL is a Bregman divergence in the moments and convex in them. Without curvature to trust, lambda is large and the step
 is the natural gradient; with a large ball, m is Newton's step. (Abdolmaleki et al., Model-Based Relative Entropy
-Stochastic Search, 2015.)
+Stochastic Search, 2015.) A diagonal belief has the mean parameters (mu_i, sigma_i^2 + mu_i^2), and B is its diagonal.
 """
 
 from __future__ import annotations
@@ -22,39 +22,22 @@ from typing import Any
 
 import numpy as np
 
-from cones.beliefs import FrameGradient, Step, StepStatus
-from cones.divergences import Lagrangian, Point
-from cones.solvers.root import find_multiplier
-from cones.solvers.solver import unmoved
-from cones.types import Matrix, Vector
+from cones.beliefs import FrameGradient, FrameMatrix, Step
+from cones.divergences.divergence import Lagrangian, Point
+from cones.types import Vector
 
-__all__ = ["MomentsLagrangian", "solve_moments"]
-
-
-def solve_moments(gradient: FrameGradient, radius: float) -> Step[Any]:
-    """The steepest ascent step in the ball KL <= radius^2, for a `SpectralMatrix` with a full basis."""
-    values, norm = gradient.covariance.spectrum(), float(np.linalg.norm(gradient.mean))
-    scale = max(norm, float(np.abs(values).max()))
-    if scale == math.inf:  # the square of the norm has overflown
-        scale = max(float(np.abs(gradient.mean).max()), float(np.abs(values).max()))
-    if not scale < math.inf:
-        return unmoved(gradient, StepStatus.FAILED)
-    if scale == 0.0:
-        return unmoved(gradient, StepStatus.ZERO_GRADIENT)
-    lagrangian = MomentsLagrangian(gradient, radius, scale)
-    point, iterations, converged = find_multiplier(lagrangian, radius)
-    status = StepStatus.OPTIMAL if converged else StepStatus.INACCURATE
-    return lagrangian.step(point)._replace(iterations=iterations, status=status)
+__all__ = ["MomentsLagrangian"]
 
 
 class MomentsLagrangian(Lagrangian):
     """phi and its slope, for the gradient divided by `scale`, its largest magnitude."""
 
     def __init__(self, gradient: FrameGradient, radius: float, scale: float) -> None:
-        self.matrix, self.radius, self.scale = gradient.covariance, radius, scale
-        self.basis: Matrix = gradient.covariance.basis  # type: ignore[attr-defined]
-        self.a: Vector = (gradient.mean @ self.basis) / scale
-        self.b2: Vector = gradient.covariance.values / (0.5 * scale)
+        self.matrix: FrameMatrix = gradient.covariance
+        self.mean, self.radius, self.scale = gradient.mean, radius, scale
+        mean = gradient.mean if gradient.mean.size else np.zeros_like(self.matrix.spectrum())
+        self.a: Vector = np.asarray(self.matrix.coordinates(mean), np.float64) / scale
+        self.b2: Vector = np.asarray(self.matrix.spectrum(), np.float64) / (0.5 * scale)
         self.smallest = max(0.0, float(self.b2.max()))
 
     def bracket(self) -> tuple[float, float, float]:
@@ -85,9 +68,9 @@ class MomentsLagrangian(Lagrangian):
         shift, growth, logs = point.extra
         gain = float(self.a @ shift + 0.5 * self.b2 @ (growth + shift * shift))
         return Step(
-            shift=self.basis @ shift,
-            log_ratio=self.matrix.with_spectrum(logs),
-            kl=point.divergence,
+            shift=self.matrix.combined(shift, self.mean).astype(self.mean.dtype, copy=False),
+            log_ratio=self.matrix.with_spectrum(logs.astype(self.matrix.values.dtype, copy=False)),
+            divergence=point.divergence,
             multiplier=point.multiplier * self.scale,
             objective=gain * self.scale,
             gap=point.multiplier * (self.radius**2 - point.divergence) * self.scale,

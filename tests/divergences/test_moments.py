@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cones import StepStatus
+from cones import Step, StepStatus
 from cones.beliefs import FrameGradient, SpectralMatrix
-from cones.solvers.moments import MomentsLagrangian, solve_moments
+from cones.divergences import KL, Ball
+from cones.divergences.moments import MomentsLagrangian
+from cones.solvers import Dual
+
+
+def solve_moments(gradient: FrameGradient, radius: float) -> Step:
+    with np.errstate(all="ignore"):
+        return Dual().solve(gradient, Ball(KL(), radius, "mean_parameters"))
 
 
 def problem(n: int, seed: int, convex: bool = False) -> tuple[np.ndarray, np.ndarray, FrameGradient]:
