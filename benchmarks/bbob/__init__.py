@@ -1,4 +1,4 @@
-"""Comparison with peers on COCO's suites bbob and bbob-largescale.
+"""Comparison with peers on COCO's suites bbob, bbob-largescale and bbob-constrained.
 
     python -m benchmarks.bbob run --method pycma --suite bbob --dims 5,10 --budget 2000 --out results/bbob
     python -m benchmarks.bbob table results/bbob

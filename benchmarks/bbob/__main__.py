@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--method", required=True, choices=METHODS)
     run.add_argument("--suite", default="bbob", choices=SUITES)
     run.add_argument("--dims", type=numbers, default=[5], metavar="5,10")
-    run.add_argument("--functions", type=numbers, default=numbers("1-24"), metavar="1-24")
+    run.add_argument("--functions", type=numbers, metavar="1-24", help="all by default")
     run.add_argument("--instances", type=numbers, default=numbers("1-5"), metavar="1-5")
     run.add_argument("--budget", type=int, default=2000, metavar="N", help="evaluations per dimension")
     run.add_argument("--out", type=Path, default=Path("results/bbob"), metavar="FOLDER")
@@ -67,7 +67,7 @@ def main() -> None:
                 options.method,
                 options.suite,
                 dimension,
-                options.functions,
+                options.functions or numbers("1-54" if options.suite == "bbob-constrained" else "1-24"),
                 options.instances,
                 options.budget,
                 options.out,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.optimize import NonlinearConstraint
 
 from benchmarks.bbob.largescale import crfmnes, pypop7
 from benchmarks.bbob.problems import Task
@@ -22,7 +23,10 @@ def cones(task: Task, settings: Settings) -> None:
     """One call of `cones.minimize` with its defaults, or with the settings that are given."""
     from cones import minimize
 
-    minimize(task.fun, task.x0, sigma0=task.sigma0, maxfev=task.fun.budget, rng=task.seed, **settings)
+    limits = task.fun.constraints
+    constraints = () if limits is None else NonlinearConstraint(limits, -np.inf, 0.0)
+    common: dict[str, Any] = {"maxfev": task.fun.budget, "rng": task.seed, **settings}
+    minimize(task.fun, task.x0, sigma0=task.sigma0, constraints=constraints, **common)
 
 
 def pycma(**fixed: Any) -> Callable[[Task, Settings], None]:
@@ -39,6 +43,23 @@ def pycma(**fixed: Any) -> Callable[[Task, Settings], None]:
         cma.fmin2(task.fun, task.point, task.sigma0, options, restarts=9, **arguments)
 
     return run
+
+
+def pycma_constrained(task: Task, settings: Settings) -> None:
+    """PyCMA with its augmented Lagrangian. It has no restarts of its own, so it gets IPOP's: twice the population."""
+    import cma
+
+    popsize = 4 + int(3 * np.log(task.x0.size))
+    for attempt in range(1000):
+        options = {
+            "maxfevals": task.fun.left,
+            "seed": (task.seed + attempt) % 2**31 or 1,
+            "verbose": -9,
+            "popsize": popsize,
+            **settings,
+        }
+        cma.fmin_con2(task.fun, task.point(), task.sigma0, constraints=task.fun.constraints, options=options)
+        popsize *= 2
 
 
 def cmaes(task: Task, settings: Settings) -> None:
@@ -68,6 +89,7 @@ METHODS: dict[str, Callable[[Task, Settings], None]] = {
     "pycma": pycma(),
     "pycma-bipop": pycma(bipop=True),
     "pycma-diagonal": pycma(options={"CMA_diagonal": True}),
+    "pycma-constrained": pycma_constrained,
     "vkd": pycma(vkd=True),
     "cmaes": cmaes,
     "lmcma": pypop7("lmcma", "LMCMA"),
@@ -82,6 +104,7 @@ PACKAGES = {
     "pycma": ("cma",),
     "pycma-bipop": ("cma",),
     "pycma-diagonal": ("cma",),
+    "pycma-constrained": ("cma",),
     "vkd": ("cma",),
     "cmaes": ("cmaes",),
     "lmcma": ("pypop7",),

@@ -16,7 +16,11 @@ from benchmarks.bbob.targets import Counted
 
 __all__ = ["SIGMA0", "SUITES", "Task", "coco_problem", "numbers", "optimal_value", "start"]
 
-SUITES = {"bbob": (2, 3, 5, 10, 20, 40), "bbob-largescale": (20, 40, 80, 160, 320, 640)}
+SUITES = {
+    "bbob": (2, 3, 5, 10, 20, 40),
+    "bbob-largescale": (20, 40, 80, 160, 320, 640),
+    "bbob-constrained": (2, 3, 5, 10, 20, 40),
+}
 SIGMA0 = 2.0
 Vector = NDArray[np.float64]
 

@@ -32,6 +32,8 @@ def reference(suite: str, dimension: int, budget: int, problems: Iterable[tuple[
         budget: evaluations per dimension; what takes longer counts as not reached.
         problems: (function, instance) of the record.
     """
+    if suite not in REFERENCES:
+        return None
     name, file = REFERENCES[suite]
     times = _times(file)
     runs = {}
@@ -48,7 +50,7 @@ def reference(suite: str, dimension: int, budget: int, problems: Iterable[tuple[
 
 def is_reference(record: Record) -> bool:
     """True if the record is not of a method but of the best of many."""
-    return record.label == REFERENCES[record.suite][0]
+    return record.suite in REFERENCES and record.label == REFERENCES[record.suite][0]
 
 
 def _first(rows: list[tuple[float, float]], exponent: float) -> int | None:

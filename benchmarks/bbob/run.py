@@ -70,7 +70,11 @@ def run_problem(
     x0, seed = start(dimension, function, instance)
     error = None
     with coco_problem(suite, dimension, function, instance) as problem:
-        fun = Counted(problem, optimal_value(problem), budget * dimension)
+        constrained = problem.number_of_constraints > 0
+        constraints = problem.constraint if constrained else None
+        if constrained:
+            x0 = problem.initial_solution  # feasible
+        fun = Counted(problem, optimal_value(problem), budget * dimension, constraints)
         begin = time.process_time()
         try:
             with silence():

@@ -18,6 +18,7 @@ from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met,
 from cones.restarts import DescentEnd, NextDescent, Restarts
 from cones.restarts.start import generator, start_of
 from cones.sampling import NoiseBlock, NoiseStream, Population
+from cones.space.lagrangian import Lagrangian, Told
 from cones.steps import IterationInfo
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
@@ -26,6 +27,8 @@ __all__ = ["EvolutionStrategy"]
 
 # Populations of more bytes than this are computed in chunks.
 LARGEST_POPULATION = 2**30
+# With constraints, bounds are part of the Lagrangian up to this dimension.
+CLIPPED_UP_TO = 100
 
 
 class EvolutionStrategy(Strategy):
@@ -73,7 +76,9 @@ class EvolutionStrategy(Strategy):
         state = self.state
         components, age = state.components or AlgorithmState(), state.iteration - state.began
         population = self.algorithm.draw(components, state.belief, self.noise, state.popsize, state.iteration, age)
-        population, plan = population.within(self.box), population.plan
+        plan, clipped = population.plan, bool(state.lagrangian and state.lagrangian.bounds)
+        if not clipped:
+            population = population.within(self.box)
         if population.bytes > LARGEST_POPULATION if self.chunked is None else self.chunked:
             self._asked_noise = NoiseBlock(population)
             return population
@@ -83,25 +88,38 @@ class EvolutionStrategy(Strategy):
         kept = self._buffer[: plan.rows]
         candidates = population.block(0, plan.popsize, kept)
         self._asked_noise = NoiseBlock(population, kept)
-        return candidates
+        return self.box.clip(candidates) if clipped and self.box is not None else candidates
 
-    def _move(self, losses: Vector) -> Outcome:
+    def new_lagrangian(self, count: int) -> Lagrangian:
+        box, dim = self.box, self.state.belief.dim
+        if box is None or self.chunked or dim > CLIPPED_UP_TO:
+            return Lagrangian.start(count)
+        return Lagrangian.start(count, box.beyond(self.state.belief.mean[None, :]).shape[1])
+
+    def _beyond(self, candidates: Matrix | Population, lagrangian: Lagrangian) -> Matrix:
+        noise = self._asked_noise
+        if noise is None or self.box is None or not lagrangian.bounds:
+            return super()._beyond(candidates, lagrangian)
+        return self.box.beyond(noise.population.block(0, self.popsize, drawn=noise.kept))
+
+    def _move(self, losses: Vector, told: Told | None = None) -> Outcome:
         noise = self._asked_noise
         if noise is None or not (losses < math.inf).any():
             return self._unmoved()
         utilities = self.algorithm.shaping(losses)
         components = self.state.components or AlgorithmState()
-        sample = Sample(noise.population, noise, losses, utilities, components.past)
+        sample = Sample(noise.population, noise, losses, utilities, components.past, told)
         return self.algorithm.update(components, sample, self._info())
 
     def _info(self) -> IterationInfo:
         """Evaluations of this descent so far, and the budget that it plans for."""
         state, plan = self.state, self.state.descent.plan
         spent = state.evaluations - state.began_evaluations
+        box = None if state.lagrangian and state.lagrangian.bounds else self.box
         if plan == math.inf:
-            return IterationInfo(spent, box=self.box)
+            return IterationInfo(spent, box=box)
         rest = spent + self._left()
-        return IterationInfo(spent, rest if plan is None else min(plan, rest), self.box)
+        return IterationInfo(spent, rest if plan is None else min(plan, rest), box)
 
     def _left(self) -> float:
         """Evaluations that are left of the budget; infinite if that is unknown."""
@@ -140,7 +158,8 @@ class EvolutionStrategy(Strategy):
             return
         level = self._level()
         better = level < state.earlier.level or state.earlier.belief is None
-        converged = state.descent.best if reason is not None and reason.success else math.inf
+        feasible = state.descent.violation <= state.catol and self.ends_feasible()
+        converged = state.descent.best if reason is not None and reason.success and feasible else math.inf
         anew = replace(
             state,
             belief=start_of(self.start, self.box, following, rng),
@@ -150,6 +169,7 @@ class EvolutionStrategy(Strategy):
             restarts=state.restarts + 1,
             began=state.iteration,
             began_evaluations=state.evaluations,
+            lagrangian=state.lagrangian and self.new_lagrangian(state.lagrangian.count),
             descent=Descent(improved=state.iteration, plan=following.plan, limit=following.limit),
             earlier=Earlier(
                 state.belief if better else state.earlier.belief,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from cones.baselines import CMA, SepCMA
 from cones.beliefs import Belief, DiagonalGaussian, LowRankGaussian
-from cones.checks import check_bool, check_integer, check_vector
+from cones.checks import check_bool, check_integer, check_non_negative, check_vector
 from cones.component import component_from, components, found, suggestion
 from cones.defaults import is_full, is_low_rank, is_mixed, low_rank_rule, with_balls, with_factors, with_path
 from cones.divergences import KL, Chart, Divergence
@@ -25,7 +25,7 @@ from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
 from cones.mixed import start_in
 from cones.optimizers import Direct, Optimizer
-from cones.progress import Descent, State
+from cones.progress import CATOL, Descent, State
 from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
 from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
@@ -92,6 +92,7 @@ class Settings(Limits, total=False):
         "True: the loss is stochastic. minimize then keeps 1% of the budget, at least 10 evaluations, to measure the "
         "loss at the mean. None, the default: unknown.",
     ]
+    catol: Annotated[float | None, "Largest violation of a constraint that counts as feasible; 1e-8 by default."]
     bounds: Annotated[Any, "A scipy.optimize.Bounds or (low, high) pairs. Candidates are reflected into the box."]
     rng: Annotated[Rng, "Seed, numpy.random.Generator, SeedSequence or None."]
     dtype: Annotated[DTypeLike | None, "float64 (default) or float32, for all arrays of n numbers."]
@@ -319,6 +320,7 @@ def _compose(
     optimizer: Text | Optimizer[Any] = "adam",
     restarts: int | Text | Restarts = 0,
     noisy: bool | None = None,
+    catol: float = CATOL,
     bounds: Any = None,
     rng: Rng = None,
     dtype: Any = "float64",
@@ -356,7 +358,7 @@ def _compose(
     plan = None if policy is None else policy.first_plan()
     return EvolutionStrategy(
         method=method,
-        state=State(start, popsize=popsize, descent=Descent(plan=plan)),
+        state=State(start, popsize=popsize, descent=Descent(plan=plan), catol=check_non_negative("catol", catol)),
         start=None if policy is None else start,
         noise=noise,
         algorithm=algorithm,

@@ -40,6 +40,7 @@ from cones.progress.stopping import (
 )
 from cones.sampling import Population
 from cones.space.bounds import Box
+from cones.space.lagrangian import Lagrangian, Told, checked_rows, told_from, violations_of
 from cones.space.space import Space
 from cones.types import Matrix, Vector
 
@@ -47,6 +48,7 @@ __all__ = ["CHECKPOINT", "Strategy"]
 
 CHECKPOINT = "cones checkpoint", 8  # format name and version
 LEVEL_OVER = 10  # iterations; see `Strategy.best_belief`
+INFEASIBLE = 11  # the status of a run that has converged to a point that is not feasible
 # Outside this range, squares of candidates soon underflow or overflow: the belief has collapsed or diverged.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-145, 1e145
 
@@ -138,8 +140,19 @@ class Strategy(Storable, ABC):
         """The candidates of this iteration, within bounds."""
 
     @abstractmethod
-    def _move(self, losses: Vector) -> Outcome:
-        """The outcome of an iteration with these losses; `_unmoved` if none of them is below +inf."""
+    def _move(self, losses: Vector, told: Told | None = None) -> Outcome:
+        """The outcome of an iteration with these losses; `_unmoved` if none of them is below +inf.
+
+        With constraints, the losses are merits, and `told` is what they come from.
+        """
+
+    def new_lagrangian(self, count: int) -> Lagrangian:
+        """The Lagrangian before the first iteration, for a number of constraints."""
+        return Lagrangian.start(count)
+
+    def _beyond(self, candidates: Matrix | Population, lagrangian: Lagrangian) -> Matrix:
+        """How far each candidate was beyond each bound before it was moved inside; negative if it was inside."""
+        return np.empty((self.popsize, 0))
 
     def _unmoved(self) -> Outcome:
         return Outcome(self.state.belief, self.state.components, {"step": 0.0, "kl": 0.0})
@@ -180,40 +193,53 @@ class Strategy(Storable, ABC):
             self._asked, self._named = (iteration, candidates), None
         return self._asked[1]
 
-    def tell(self, X: ArrayLike | Population | list[dict[str, Any]], values: ArrayLike) -> None:
+    def tell(self, X: Any, values: ArrayLike, constraints: ArrayLike | None = None) -> None:
         """Update the belief with the losses of the last `ask`.
 
         Args:
             X: the return value of `ask`.
             values: popsize losses in the order of the candidates. NaN ranks worst. If none is finite, the belief stays
                 as it is.
+            constraints: for each candidate a row of numbers that are at most 0 if it is feasible, shape (popsize, m).
+                An equality h = 0 is two of them, h and -h. In every iteration, or in none.
         """
         candidates, losses, state = self._told(X), self._losses(values), self.state
+        merits, told = losses, None
+        if (rows := self._constraints(constraints, self.popsize)) is not None:
+            lagrangian = state.lagrangian or self.new_lagrangian(rows.shape[1])
+            told = told_from(losses, rows, self._beyond(candidates, lagrangian), lagrangian, state.belief.dim)
+            losses, merits = told.losses, told.merits()
         failed = np.isnan(losses)
         failures = int(np.count_nonzero(failed))
         self.history.trim(state.iteration)
-        lost = not (losses < math.inf).any()
+        lost = not (merits < math.inf).any()
         lost_in_a_row = state.failed_in_a_row + 1 if lost else 0
         fault = NO_FINITE_LOSS.name if lost and (state.best_fun == math.inf or lost_in_a_row >= FAILED_IN_A_ROW) else ""
         with self._pool, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            outcome: Outcome = self._fitting(self._move, losses)
+            outcome: Outcome = self._fitting(self._move, merits, told)
             spread = outcome.belief.spread()
-            mean_loss, deviation = _mean_and_deviation(losses)
+            mean_loss, deviation = _mean_and_deviation(merits)
             if not (SMALLEST_SPREAD < spread < LARGEST_SPREAD and outcome.belief.is_finite()):
                 fault = (COLLAPSED if spread <= SMALLEST_SPREAD else DIVERGED).name
                 outcome, spread = self._unmoved(), state.belief.spread()
             elif not outcome.belief.is_resolved():
                 fault = fault or COLLAPSED.name
-            best = int(np.where(failed, math.inf, losses).argmin()) if failures else int(losses.argmin())
+            excess = None if told is None else state.excess(told.violations())
+            if excess is not None:
+                best = int(np.lexsort((losses, np.where(failed, math.inf, excess)))[0])
+            else:
+                best = int(np.where(failed, math.inf, losses).argmin()) if failures else int(losses.argmin())
             if failed[best]:  # all other losses are infinite
                 best = int((~failed).argmax())
-            improved = losses[best] < state.best_fun or (state.best_x is None and not failed[best])  # inf counts
+            violation = 0.0 if told is None else float(told.violations()[best])
+            improved = self.improves(float(losses[best]), violation, state.best_fun, state.violation)
+            improved = improved or (state.best_x is None and not failed[best])  # inf counts
             best_x = self._candidate(candidates, best) if improved else state.best_x
         if not outcome.status.ok and self._no_step_is_found():
             fault = NO_STEP.name
         descent = state.descent
-        if losses[best] < descent.best:
-            descent = replace(descent, best=float(losses[best]), improved=state.iteration + 1)
+        if self.improves(float(losses[best]), violation, descent.best, descent.violation):
+            descent = replace(descent, best=float(losses[best]), violation=violation, improved=state.iteration + 1)
         new = replace(
             state,
             belief=outcome.belief,
@@ -222,6 +248,8 @@ class Strategy(Storable, ABC):
             evaluations=state.evaluations + losses.size,
             best_x=best_x,
             best_fun=float(losses[best]) if improved else state.best_fun,
+            violation=violation if improved else state.violation,
+            lagrangian=None if told is None else told.lagrangian,
             seconds=state.seconds + self._lap(),
             fault=fault,
             failed_steps=state.failed_steps + (not outcome.status.ok),
@@ -244,6 +272,8 @@ class Strategy(Storable, ABC):
             "seconds": new.seconds,
             **outcome.columns,
         }
+        if excess is not None:
+            row |= {"violation": new.violation, "feasible": float((excess == 0.0).mean())}
         self.history.append(row)
         self.state = new
         self._asked, self._named, self._loaded = None, None, False
@@ -271,10 +301,11 @@ class Strategy(Storable, ABC):
     def _candidate(candidates: Matrix | Population, index: int) -> Vector:
         return candidates[index] if isinstance(candidates, Population) else candidates[index].copy()
 
-    def tell_start(self, value: float) -> None:
+    def tell_start(self, value: float, constraints: ArrayLike | None = None) -> None:
         """Count the start: `value` is the loss of `es.result.mean`, evaluated before the first `ask`.
 
         It is one evaluation, and the start is the best candidate until a better one is told. `minimize` does this.
+        `constraints` is its row of constraints, if there are any.
 
         Example:
             >>> import cones
@@ -287,9 +318,16 @@ class Strategy(Storable, ABC):
         if state.evaluations:
             raise StateError(f"tell_start: expected before the first tell(), got {state.evaluations} evaluations")
         loss = float(check_array("value", value).reshape(()))
+        row = None if constraints is None else check_array("constraints", constraints).reshape(1, -1)
+        sides = self._constraints(row, 1)
         counted = replace(state, evaluations=1)
-        if loss < state.best_fun or (state.best_x is None and not math.isnan(loss)):
-            counted = replace(counted, best_x=self.start_point(), best_fun=loss)
+        if sides is not None and state.lagrangian is None:
+            counted = replace(counted, lagrangian=self.new_lagrangian(sides.shape[1]))
+        violation = 0.0 if sides is None else float(violations_of(sides)[0])
+        # A space may have known evaluations.
+        better = state.best_x is None or self.improves(loss, violation, state.best_fun, state.violation)
+        if not math.isnan(loss) and violation < math.inf and better:
+            counted = replace(counted, best_x=self.start_point(), best_fun=loss, violation=violation)
         self.state = counted
 
     def restart_if_ended(self) -> None:
@@ -308,14 +346,16 @@ class Strategy(Storable, ABC):
 
     def result_with(self, reason: StopReason) -> OptimizeResult:
         state, (x, mean) = self.state, self.answers()
-        return OptimizeResult(
+        met = reason.success and (reason.name == "ftarget" or self.ends_feasible())
+        success = (met or self._has_converged()) and state.feasible
+        result = OptimizeResult(
             x=self.shown(x),
             fun=self._best_fun(),
             nfev=state.evaluations,
             nit=state.iteration,
-            success=reason.success or self._has_converged(),
-            status=reason.status,
-            message=reason.message + self._about_restarts() + self._about_failed_steps(),
+            success=success,
+            status=reason.status if success or reason.status else INFEASIBLE,
+            message=reason.message + self._about_restarts() + self._about_failed_steps() + self._about_violation(),
             stop=reason.name,
             history=self.history.columns(),
             belief=self.best_belief(),
@@ -323,6 +363,37 @@ class Strategy(Storable, ABC):
             restarts=state.restarts,
             failed_steps=state.failed_steps,
         )
+        if state.lagrangian is not None:
+            result.maxcv = result.constr_violation = math.nan if state.best_x is None else state.violation
+        return result
+
+    def add_partial(self, result: OptimizeResult, losses: Vector, constraints: Matrix | None) -> None:
+        """Add to a result the known losses of a population that was not told; the others are NaN."""
+        known = ~np.isnan(losses)
+        if not known.any():
+            return
+        result.nfev += int(known.sum())
+        violations = np.zeros(losses.size) if constraints is None else violations_of(constraints)
+        best = int(np.lexsort((losses, self.state.excess(np.where(known, violations, math.inf))))[0])
+        loss, violation = float(losses[best]), float(violations[best])
+        fun = math.inf if math.isnan(result.fun) else result.fun
+        if self.improves(loss, violation, fun, self.state.violation):
+            result.x, result.fun = self.shown(self._candidate(self.candidates(), best)), loss
+            if constraints is not None:
+                result.maxcv = result.constr_violation = violation
+
+    def ends_feasible(self) -> bool:
+        """True if the last population has a feasible candidate, or there are no constraints."""
+        return "feasible" not in self.history or self.history.latest("feasible") > 0.0
+
+    def improves(self, loss: float, violation: float, best: float, best_violation: float) -> bool:
+        """True if a candidate is better: it is feasible, or violates the constraints less, and then by its loss."""
+        if math.isnan(loss) or violation == math.inf:
+            return False
+        if best == math.inf:
+            return loss < best
+        excess, best_excess = (float(self.state.excess(v)) for v in (violation, best_violation))
+        return (excess, loss) < (best_excess, best)
 
     def best_belief(self) -> Belief:
         """The belief of the best descent: the current one, or the final one of a descent before a restart.
@@ -369,6 +440,13 @@ class Strategy(Storable, ABC):
         failed = self.state.failed_steps
         return f" The solver found no step in {failed} of {self.state.iteration} iterations." if failed else ""
 
+    def _about_violation(self) -> str:
+        state = self.state
+        if state.feasible:
+            return "" if self.ends_feasible() else " The last population is not feasible; x is an earlier candidate."
+        by = f"{state.violation:.3g} (catol = {state.catol:g})"
+        return f" No candidate was feasible: x violates a constraint by {by}."
+
     def intermediate_result(self) -> OptimizeResult:
         """The best candidate and the last row of the history, in constant time."""
         state = self.state
@@ -393,7 +471,10 @@ class Strategy(Storable, ABC):
         return math.nan if self.state.best_x is None else self.state.best_fun
 
     def _inside(self, x: Vector) -> Vector:
-        return (x if self.box is None else self.box.reflect(x)).copy()
+        if self.box is None:
+            return x.copy()
+        clipped = self.state.lagrangian is not None and self.state.lagrangian.bounds
+        return (self.box.clip(x) if clipped else self.box.reflect(x)).copy()
 
     def _told(self, X: Any) -> Matrix | Population:
         if self._asked is None:
@@ -428,6 +509,9 @@ class Strategy(Storable, ABC):
             raise InputError(f"values: expected {self.popsize} losses, one per candidate, got shape {losses.shape}")
         losses.flags.writeable = False  # components see them
         return losses
+
+    def _constraints(self, constraints: ArrayLike | None, count: int) -> Matrix | None:
+        return checked_rows(constraints, count, self.state.lagrangian, begun=self.state.evaluations > 0)
 
     def _lap(self) -> float:
         now = time.perf_counter()

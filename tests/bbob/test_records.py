@@ -16,7 +16,7 @@ from benchmarks.bbob.records import Record, Run, header, read_records
 from benchmarks.bbob.run import run_problem, run_suite
 from benchmarks.bbob.targets import EXPONENTS, TARGETS, Counted, Finished
 
-METHODS = [name for name in methods.METHODS if name not in ("random", "lmmaes")]
+METHODS = [name for name in methods.METHODS if name not in ("random", "lmmaes", "pycma-constrained")]
 
 
 def test_targets() -> None:
@@ -35,6 +35,25 @@ def test_each_target_is_noted_when_it_is_first_reached() -> None:
     assert fun.best == 0.5
     assert fun.evaluations == 6
     assert fun.left == 94
+
+
+def test_a_violation_counts_as_precision() -> None:
+    fun = Counted(lambda x: float(x[0]), 5.0, 100, lambda x: np.array([x[1], -1.0]))
+    assert fun(np.array([1.0, 20.0])) == 1.0  # better than the optimum, and infeasible
+    assert fun.best == 20.0
+    fun(np.array([8.0, -1.0]))
+    assert fun.best == 3.0
+
+
+@pytest.mark.parametrize("method", ["cones", "pycma-constrained"])
+def test_constrained_problems(method: str) -> None:
+    pytest.importorskip("cocoex")
+    if method != "cones":
+        pytest.importorskip("cma")
+    run = run_problem(method, {}, "bbob-constrained", 2, 1, 1, 300)
+    assert run.error is None
+    assert run.best < 1e-2
+    assert run.hits[0] is not None
 
 
 def test_the_last_target_ends_the_run() -> None:

@@ -127,3 +127,13 @@ def test_labels_have_room() -> None:
     assert [places[k] for k in (0, 1, 2)] == sorted(places[k] for k in (0, 1, 2))
     assert places[3] == 0.9
     assert min(places) >= 0
+
+
+def test_a_suite_without_a_reference_has_tables_and_a_figure(tmp_path: Path) -> None:
+    for label, hit in (("cones", 10), ("pycma", 40)):
+        made = Record(header(label, label, {}, "bbob-constrained", 5, 1000, {}), {})
+        made.runs[1, 1] = Run([hit] * 51, 1e-9, hit, 0.1)
+        made.write(tmp_path)
+    assert "| +0.000" in tables(tmp_path)
+    draw(tmp_path, tmp_path / "figure.png", "bbob-constrained")
+    assert (tmp_path / "figure.png").stat().st_size > 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,44 @@ def test_candidates_stay_in_the_box(method: str, settings: dict[str, Any]) -> No
         es.tell(es.ask(), losses_of(X))
     assert (es.result.x >= 0.75).all()
     assert (es.result.mean >= 0.75).all()
+
+
+def rows_of(X: Any) -> np.ndarray:
+    """A ball, a half space, and an equality as two rows."""
+    X = np.asarray(X, dtype=float)
+    half, equal = 1.0 - X[:, 0] - X[:, 1], X[:, 2] - X[:, 3]
+    return np.stack([(X**2).sum(axis=1) - 4.0, half, equal, -equal], axis=1)
+
+
+@every_strategy
+def test_constraints(method: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    catol = 0.05
+    es, seen = begun(method, settings, bounds=[(-1.0, 1.875)] * 5 + [(None, None)]), []
+    es.state = replace(es.state, catol=catol)
+    for _ in range(6):
+        X, before = es.ask(), es.state
+        with pytest.raises(InputError, match="constraints: expected"):
+            es.tell(X, losses_of(X), constraints=rows_of(X)[1:])
+        losses, rows = losses_of(X), rows_of(X)
+        worst = np.maximum(rows, 0.0).max(axis=1)
+        excess = np.where(worst > catol, worst, 0.0)
+        told = zip(excess, losses, np.array(X), strict=True)
+        seen += [(float(v), float(loss), tuple(x)) for v, loss, x in told if not np.isnan(loss)]
+        assert es.state is before
+        assert (np.array(X)[:, :5] <= 1.875).all()
+        es.tell(X, losses, constraints=rows)
+        assert (es.result.fun, tuple(es.result.x)) == min(seen)[1:]
+        assert es.result.maxcv == pytest.approx(max(0.0, rows_of(es.result.x[None, :]).max()))
+    assert es.history.latest("violation") == es.result.maxcv
+    with pytest.raises(InputError, match="constraints: expected 4 numbers per candidate, got none"):
+        es.tell(es.ask(), losses)
+    es.save(tmp_path / "run.ckpt")
+    again = cones.load(tmp_path / "run.ckpt")
+    for one in (es, again):
+        X = one.ask()
+        one.tell(X, losses_of(X), constraints=rows_of(X))
+    assert_same_run(es, again)
+    assert_same(es.state.lagrangian, again.state.lagrangian)
 
 
 @every_strategy

@@ -14,7 +14,7 @@ import pytest
 from conformance.variants import through_a_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds
+from scipy.optimize import Bounds, LinearConstraint
 from scipy.special import ndtr
 
 import cones
@@ -187,6 +187,20 @@ class TestRuns:
             result = cones.minimize(fun, space, maxfev=1500, rng=0, **options)
             assert result.x["k"] == 2
             assert result.fun < 0.05
+
+    def test_constraints_are_functions_of_the_values(self) -> None:
+        space = Space(x=Float(-3, 3), k=Integer(-3, 3), c=Choice("a", "b"))
+
+        def fun(values: dict) -> float:
+            return values["x"] ** 2 + values["k"] ** 2 + (values["c"] == "a")
+
+        limit = {"type": "ineq", "fun": lambda values: values["x"] + values["k"] - 1.5}
+        result = cones.minimize(fun, space, constraints=limit, maxfev=2000, rng=0)
+        assert result.maxcv <= 1e-6
+        assert result.fun == pytest.approx(1.25, abs=0.01)
+        for wrong, message in ((LinearConstraint([[1.0]], 0, 1), "got a LinearConstraint"), (limit, "vectorized")):
+            with pytest.raises(InputError, match=message):
+                cones.minimize(fun, space, constraints=wrong, vectorized=wrong is limit)
 
     def test_flags_alone_are_bits(self) -> None:
         space = Space(bits=Flag(shape=30))

@@ -22,6 +22,7 @@ from cones.extras import require_extra
 from cones.progress import Outcome, State
 from cones.progress.stopping import criteria_from
 from cones.space.bounds import box_from, check_start, initial_deviations
+from cones.space.lagrangian import Told
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
@@ -125,7 +126,7 @@ class ExternalOptimizer(Strategy):
         candidates = np.array(self._solutions)
         return candidates if self.box is None else self.box.reflect(candidates)
 
-    def _move(self, losses: Vector) -> Outcome:
+    def _move(self, losses: Vector, told: Told | None = None) -> Outcome:
         if self._engine is None:
             self._solutions = self._ask(self.engine)  # after a replay: the same candidates
         engine, self._engine = self._engine, None  # replayed if `tell` is interrupted

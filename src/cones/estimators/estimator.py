@@ -13,6 +13,7 @@ import numpy as np
 from cones.beliefs import Belief, ProductGradient
 from cones.component import Component, Storable
 from cones.sampling import NoiseBlock, Plan, Population
+from cones.space.lagrangian import Told
 from cones.types import Matrix, Vector
 
 __all__ = ["Estimate", "Estimator", "NoiseLevel", "PastPopulation", "Sample"]
@@ -83,9 +84,12 @@ class Sample(NamedTuple):
     Attributes:
         population: belief, plan, and candidates.
         noise: the rows of noise behind the candidates, in the frame of the belief.
-        losses: the losses passed to `tell`, in the order of the candidates; NaN for failures.
+        losses: the losses passed to `tell`, in the order of the candidates; NaN for failures. With constraints, the
+            merits.
         utilities: the losses after shaping; finite, low is good.
         past: the last `Estimator.remembers` populations, the latest first.
+        told: what the merits come from; None without constraints. Merits change from one iteration to the next, so an
+            estimator that keeps losses keeps `values`, and gets them again by `losses_of`.
     """
 
     population: Population
@@ -93,6 +97,16 @@ class Sample(NamedTuple):
     losses: Vector
     utilities: Vector
     past: tuple[PastPopulation, ...] = ()
+    told: Told | None = None
+
+    @property
+    def values(self) -> Vector | Matrix:
+        """The losses; with constraints, a row of loss and constraints per candidate."""
+        return self.losses if self.told is None else self.told.values
+
+    def losses_of(self, values: Vector | Matrix) -> Vector:
+        """The losses, or today's merits, of values of this or earlier populations."""
+        return values if self.told is None else self.told.lagrangian.merits(values)
 
     @property
     def belief(self) -> Belief:

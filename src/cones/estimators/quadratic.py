@@ -111,10 +111,13 @@ class QuadraticModel(Storable):
 
 @dataclass(frozen=True)
 class QuadraticState(Storable):
-    """The latest evaluations, oldest first, the model, and the number of evaluations since it was fitted."""
+    """The latest evaluations, oldest first, the model, and the number of evaluations since it was fitted.
+
+    With constraints, `losses` has a row of loss and constraints per candidate.
+    """
 
     candidates: Matrix
-    losses: Vector
+    losses: Vector | Matrix
     model: QuadraticModel | None = None
     new: int = 0
 
@@ -137,7 +140,7 @@ class Quadratic(Estimator):
     def estimate(self, state: QuadraticState | None, sample: Sample) -> tuple[Estimate, QuadraticState]:
         estimate, belief = recombination(sample), sample.belief
         if state is None:
-            state = QuadraticState(np.empty((0, belief.dim)), np.empty(0))
+            state = QuadraticState(np.empty((0, belief.dim)), np.empty((0, *sample.values.shape[1:])))
         if not isinstance(belief, FullGaussian):  # only a full covariance can follow the model
             return estimate, state
         if belief.dim > LARGEST_DIMENSION:
@@ -167,7 +170,8 @@ class Quadratic(Estimator):
             model = model.judged(candidates, losses) if losses.size > 1 else model
             model = model.seen_from(belief)
         all_candidates = np.concatenate([state.candidates, candidates])[-kept:]
-        all_losses = np.concatenate([state.losses, losses])[-kept:]
+        values = np.concatenate([state.losses, sample.values[finite]])[-kept:]
+        all_losses = sample.losses_of(values)
         new = state.new + losses.size
         if losses.size and (model is None or new >= REFIT_SHARE * size):
             points = belief.rows_to_frame(all_candidates)
@@ -178,7 +182,7 @@ class Quadratic(Estimator):
                 new = 0
             else:  # the belief has left the region that the model describes
                 model = None
-        return QuadraticState(all_candidates, all_losses, model, new)
+        return QuadraticState(all_candidates, values, model, new)
 
     def _fitted(
         self, old: QuadraticModel | None, belief: FullGaussian, z: Matrix, distances: Vector, f: Vector, latest: Vector

@@ -12,6 +12,7 @@ import numpy as np
 from cones.errors import InputError
 from cones.evaluate.candidates import Candidates, chunks, is_lazy
 from cones.kernels.buffers import BufferPool
+from cones.space.constraints import Constraints
 from cones.types import Matrix, Vector
 
 __all__ = ["Evaluator", "Objective"]
@@ -24,6 +25,7 @@ class Objective:
     Args:
         fun: `fun(x, *args)` returns the loss of a candidate; if `vectorized`, one loss per row of an array.
         width: how many numbers `fun` returns per candidate. The first is its loss; the others are measurements.
+        constraints: evaluated with `fun`; their numbers follow those of `fun`.
 
     Example:
         >>> Objective(lambda x, power: x.sum() ** power, (2,)).losses(np.array([[1.0, 2.0], [0.0, 1.0]]))
@@ -34,10 +36,12 @@ class Objective:
     args: Sequence[Any] = ()
     vectorized: bool = False
     width: int = 1
+    constraints: Constraints | None = None
 
     def unknown(self, count: int) -> Vector:
-        """An array for the losses of `count` candidates, filled with NaN; one row per candidate if width > 1."""
-        return np.full(count if self.width == 1 else (count, self.width), np.nan)
+        """NaN for `count` candidates: one loss each, or a row each if there are more numbers than that."""
+        width = self.width + (0 if self.constraints is None else self.constraints.count)
+        return np.full(count if width == 1 else (count, width), np.nan)
 
     def losses(
         self,
@@ -47,7 +51,7 @@ class Objective:
         out: Vector | None = None,
         pool: BufferPool | None = None,
     ) -> Vector:
-        """The losses of candidates `first` to `last`; with width > 1 a row of numbers per candidate.
+        """The losses of candidates `first` to `last`; with width > 1 or constraints a row of numbers per candidate.
 
         Args:
             candidates: an array of these rows, or the `Population` they belong to.
@@ -69,7 +73,7 @@ class Objective:
 
     def _all_at_once(self, rows: Matrix, first: int, out: Vector) -> None:
         try:
-            out[:] = self._checked(self.fun(rows, *self.args), len(rows))
+            out[:] = self._row(rows, rows, len(rows))
         except (Exception, SystemExit) as error:
             error.add_note(f"cones: raised by fun for candidates {first} to {first + len(rows) - 1}")
             raise
@@ -78,11 +82,17 @@ class Objective:
         for index, row in enumerate(rows):
             try:
                 # `fun` may change its argument.
-                out[index] = self._checked(self.fun(row if own else row.copy(), *self.args), 1)[0]
+                out[index] = self._row(row if own else row.copy(), row[None, :], 1)[0]
             except (Exception, SystemExit) as error:
                 error.add_note(f"cones: raised by fun for candidate {first + index}")
                 error.cones_candidate = first + index  # type: ignore[union-attr]
                 raise
+
+    def _row(self, argument: Matrix, rows: Matrix, count: int) -> Vector:
+        if self.constraints is None:
+            return self._checked(self.fun(argument, *self.args), count)
+        sides = self.constraints.sides(rows)  # first, because `fun` may change its argument
+        return np.column_stack([self._checked(self.fun(argument, *self.args), count), sides])
 
     def _checked(self, value: Any, count: int) -> Vector:
         if isinstance(value, np.ma.MaskedArray):

@@ -1,6 +1,6 @@
 """The progress of a run: its state, its history and its stop criteria."""
 
 from cones.progress.history import COLUMNS, RESERVED, History
-from cones.progress.state import Descent, Earlier, Outcome, State
+from cones.progress.state import CATOL, Descent, Earlier, Outcome, State
 
-__all__ = ["COLUMNS", "RESERVED", "Descent", "Earlier", "History", "Outcome", "State"]
+__all__ = ["CATOL", "COLUMNS", "RESERVED", "Descent", "Earlier", "History", "Outcome", "State"]

@@ -41,7 +41,7 @@ COLUMNS = (
 # Names that columns of components cannot have: the strategy's own, and those of results.
 RESERVED = frozenset(
     {*COLUMNS[:7], "multiplier", "gap", "step_status", "failures", "popsize", "restart", "seconds"}
-    | {"x", "fun", "nit", "nfev", "belief"}
+    | {"x", "fun", "nit", "nfev", "belief", "violation", "feasible"}
 )
 
 

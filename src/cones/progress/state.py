@@ -6,13 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from cones.beliefs import Belief, StepStatus
-from cones.checks import check_integer, check_vector
+from cones.checks import check_integer, check_non_negative, check_vector
 from cones.component import Storable
+from cones.space.lagrangian import Lagrangian
 from cones.types import Vector
 
-__all__ = ["Descent", "Earlier", "Outcome", "State"]
+__all__ = ["CATOL", "Descent", "Earlier", "Outcome", "State"]
 
+CATOL = 1e-8
 COUNTS = (
     "iteration", "evaluations", "failed_steps", "restarts", "began", "began_evaluations", "failed_populations",
     "failed_in_a_row",
@@ -24,16 +28,18 @@ class Descent(Storable):
     """The descent under way: what lies between two restarts.
 
     Attributes:
-        best: its lowest loss.
+        best: its lowest loss; with constraints, that of its best candidate.
         improved: the iteration after which `best` was found.
         plan: evaluations that adaptive radii plan for: infinite if unknown, None for all that are left.
         limit: evaluations after which it ends in any case.
+        violation: the violation of its best candidate.
     """
 
     best: float = math.inf
     improved: int = 0
     plan: float | None = None
     limit: float = math.inf
+    violation: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,9 @@ class State(Storable):
         failed_populations: number of populations without a finite loss.
         failed_in_a_row: the last that many populations had no finite loss.
         descent, earlier: the descent since the last restart, and those before it.
+        catol: the largest violation of a constraint that counts as feasible.
+        violation: the largest violation of a constraint by the best candidate.
+        lagrangian: the merit by which candidates are ranked; None without constraints.
     """
 
     belief: Belief
@@ -89,6 +98,18 @@ class State(Storable):
     failed_in_a_row: int = 0
     descent: Descent = Descent()
     earlier: Earlier = Earlier()
+    catol: float = CATOL
+    violation: float = 0.0
+    lagrangian: Lagrangian | None = None
+
+    @property
+    def feasible(self) -> bool:
+        """True if the best candidate is."""
+        return self.violation <= self.catol
+
+    def excess(self, violation: Any) -> Any:
+        """Violations, 0 where they are within the tolerance."""
+        return np.where(violation > self.catol, violation, 0.0)
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
@@ -99,6 +120,7 @@ class State(Storable):
         check_integer("began", state.iteration - state.began, 0)
         check_integer("began_evaluations", state.evaluations - state.began_evaluations, 0)
         check_integer("improved", state.descent.improved, 0)
+        check_non_negative("catol", state.catol)
         if state.best_x is not None:
             check_vector("best_x", state.best_x, state.belief.dim)
         if state.earlier.belief is not None:

@@ -98,7 +98,7 @@ class FTarget(Criterion):
     text = "The loss reached ftarget = {limit:g}."
 
     def met(self, state: State, history: History) -> bool:
-        return state.best_fun <= self.limit
+        return state.best_fun <= self.limit and state.feasible
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,8 @@ CAUTION = 3.0
 
 def _above_best(state: State, history: History) -> bool:
     """True if this descent converges to a loss clearly above the best of the run."""
+    if not (state.feasible and state.descent.violation <= state.catol):
+        return False
     margin = 1e-9 * abs(state.best_fun)
     if state.descent.best <= state.best_fun + margin:
         return False

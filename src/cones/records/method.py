@@ -23,8 +23,8 @@ __all__ = ["LABELS", "RATES", "MethodSpec", "file_name", "method_from", "seeds_f
 LABELS = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA", "sepcma": "SepCMA"}
 # The optimizer and its settings, which stand beside the method's.
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
-# What an experiment gives in other ways: start, seeds and budget.
-ELSEWHERE = ("bounds", "rng", "maxfev", "maxiter")
+# What an experiment gives in other ways: start, seeds and budget; and it has no constraints.
+ELSEWHERE = ("bounds", "catol", "rng", "maxfev", "maxiter")
 
 
 def settings_in_file(method: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from cones.evaluate import Evaluator
 from cones.progress.stopping import StopReason
+from cones.space.lagrangian import split
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -59,11 +60,11 @@ def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observ
             for observer in observers:
                 observer.asked()
             asked = time.perf_counter()
-            losses = evaluator.losses(candidates)
+            losses, constraints = split(evaluator.losses(candidates))
             evaluated = time.perf_counter()
             for observer in observers:
                 observer.evaluated(losses, evaluated - asked)
-            strategy.tell(candidates, losses)
+            strategy.tell(candidates, losses, constraints)
             seconds = asked - begin + time.perf_counter() - evaluated
             for observer in observers:
                 observer.told(seconds)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from os import PathLike, fspath
 from typing import Any
 
-import numpy as np
 from scipy.optimize import OptimizeResult
 
 from cones.errors import CheckpointError, InputError, NotStorableError
@@ -21,6 +20,7 @@ from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
 from cones.run.noise import Estimate, FinalEvaluations
 from cones.run.start import StartEvaluation
+from cones.space.lagrangian import split
 from cones.storage import check_storable
 from cones.strategy import Strategy
 from cones.types import Vector
@@ -111,11 +111,8 @@ class _Outcome(Observer):
         result.x_fun, result.x_fun_error = estimate.x_fun, estimate.x_fun_error
         result.message += estimate.sentence()
         cut_short = self._asked == strategy.state.iteration  # its losses were not told
-        if cut_short and partial is not None and not np.isnan(partial).all():
-            best = int(np.nanargmin(partial))
-            result.nfev += int((~np.isnan(partial)).sum())
-            if not result.fun <= partial[best]:
-                result.x, result.fun = strategy.shown(strategy.candidates()[best].copy()), float(partial[best])
+        if cut_short and partial is not None:
+            strategy.add_partial(result, *split(partial))
         return result
 
 

@@ -8,6 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Literal, Never
 
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
-from cones.checks import check_bool, check_integer, check_one_of
+from cones.checks import check_bool, check_integer, check_non_negative, check_one_of
 from cones.component import suggestion
 from cones.divergences import Chart, Divergence
 from cones.errors import InputError
@@ -24,13 +25,15 @@ from cones.estimators import Estimator
 from cones.evaluate import Objective, Workers, evaluator_from
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
+from cones.progress import CATOL
 from cones.restarts import Bipop, Restarts
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
 from cones.sampling import Rng
 from cones.solvers import Solver
-from cones.space.named import NamedFunction
+from cones.space.constraints import constraints_from
+from cones.space.named import NamedFunction, named_constraints
 from cones.space.reading import space_from
 from cones.space.space import Space
 from cones.steps import Balls, StepRule
@@ -53,6 +56,7 @@ def minimize(
     method: str = "cones",
     sigma0: ArrayLike | None = None,
     bounds: Any = None,
+    constraints: Any = (),
     callback: Callable[..., Any] | None = None,
     vectorized: bool = False,
     workers: Workers = 1,
@@ -82,6 +86,7 @@ def minimize(
     optimizer: Text | Optimizer[Any] | None = None,
     restarts: int | Text | Restarts | None = None,
     noisy: bool | None = None,
+    catol: float = CATOL,
     dtype: DTypeLike | None = None,
     noise_table: int | None = None,
     chunked: bool | None = None,
@@ -101,6 +106,10 @@ def minimize(
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es", "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
+        constraints: SciPy's `LinearConstraint`, `NonlinearConstraint` or dicts with type and fun, one or a list. They
+            are evaluated with `fun`, by the same workers; with `vectorized` their functions take a (k, n) array, too,
+            and return k rows. A candidate for which one is NaN ranks worst.
+        catol: largest violation of a constraint that counts as feasible.
         callback: called after each iteration, as `callback(intermediate_result=r)` if that is its only parameter, else
             as `callback(x)` with the best candidate. To stop the run, it raises StopIteration.
         workers: 1, a number of processes (-1: one per core), a map-like callable, any `concurrent.futures.Executor`
@@ -132,6 +141,9 @@ def minimize(
         candidates counted as NaN after `retries`), failed_steps (iterations whose solver found no step), restarts, and
         the final belief and its mean, those of the best descent. Ctrl-C returns the best so far, with status 7.
 
+        With constraints, x is the best feasible candidate, or the one with the smallest violation if none is feasible;
+        then success is False. maxcv and constr_violation are the largest violation of a constraint at x.
+
         On a noisy loss `fun` is the lowest of many values and biased low. `noisy` says whether the loss is noisy (None:
         unknown), mean_fun and mean_fun_error are the loss at the mean and its standard error, x_fun and x_fun_error
         those at x, measured again at the end (NaN if they were not), and `use` is "mean" or "best": the better answer.
@@ -156,7 +168,7 @@ def minimize(
         if bounds is not None:
             raise InputError("bounds: expected none in a space, which has its own")
         fun = NamedFunction(fun, x0, bool(vectorized))
-    objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized))
+        constraints = named_constraints(constraints, x0, bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     settings: dict[str, Any] = {
         "bounds": bounds, "rng": rng, "popsize": popsize, "radius": radius, "belief": belief,
@@ -180,6 +192,11 @@ def minimize(
             raise TypeError(f"{name}: not a setting of method {method!r}")
     strategy = make(x0, sigma0, **given, **limits)
     strategy.criteria = with_reserve(strategy.criteria, noisy, strategy.popsize)
+    strategy.state = replace(strategy.state, catol=check_non_negative("catol", catol))
+    parts = constraints_from(constraints, strategy.start_point(), bool(vectorized))
+    if parts is not None:
+        strategy.state = replace(strategy.state, lagrangian=strategy.new_lagrangian(parts.count))
+    objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized), constraints=parts)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
     if checkpoint_every is not None:
@@ -226,10 +243,8 @@ def scipy_method(
         >>> minimize(rosen, [0.0, 0.0], method=cones.scipy_method, options=options).nit
         50
     """
-    if constraints:
-        raise InputError(f"constraints: expected none, got {constraints!r:.80}; only bounds are supported")
     if any(derivative is not None for derivative in (jac, hess, hessp)):
         warnings.warn("jac, hess and hessp are ignored: cones uses no derivatives", RuntimeWarning, stacklevel=3)
     if tol is not None:
         options = {"xtol": tol, "ftol": tol, **options}
-    return minimize(fun, x0, args, bounds=bounds, callback=callback, **options)
+    return minimize(fun, x0, args, bounds=bounds, constraints=constraints, callback=callback, **options)

@@ -20,6 +20,7 @@ from cones.component import Storable
 from cones.evaluate import Evaluator
 from cones.progress.stopping import Criterion, MaxFev, StopReason
 from cones.run.iterate import Observer
+from cones.space.lagrangian import split
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -131,7 +132,7 @@ class FinalEvaluations(Observer):
         size = max(1, LARGEST_BATCH // max(1, rows.itemsize * rows.shape[1]))
         for first in range(0, len(rows), size):
             part = rows[first : first + size]
-            losses += [float(loss) for loss in self._evaluator.losses(part)]
+            losses += [float(loss) for loss in split(self._evaluator.losses(part))[0]]
             self._evaluated("the final evaluations")
             state = self._strategy.state
             self._strategy.state = replace(state, evaluations=state.evaluations + len(part))

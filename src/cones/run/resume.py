@@ -18,7 +18,8 @@ from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import Estimate, with_reserve
-from cones.space.named import NamedFunction
+from cones.space.constraints import constraints_from
+from cones.space.named import NamedFunction, named_constraints
 
 __all__ = ["resume"]
 
@@ -28,6 +29,7 @@ def resume(
     fun: Callable[..., Any],
     args: Any = (),
     *,
+    constraints: Any = (),
     vectorized: bool | None = None,
     callback: Callable[..., Any] | None = None,
     workers: Workers = 1,
@@ -42,7 +44,7 @@ def resume(
 
     Args:
         path: the checkpoint. The run continues to write it.
-        fun, args: as given to `minimize`; a checkpoint contains no code.
+        fun, args, constraints: as given to `minimize`; a checkpoint contains no code.
         vectorized, checkpoint_every: by default, as given to `minimize`.
         callback, workers, timeout, retries, disp: as for `minimize`.
         allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
@@ -77,7 +79,12 @@ def resume(
         rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
         if strategy.space is not None:
             fun = NamedFunction(fun, strategy.space, rows)
-        objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows)
+            constraints = named_constraints(constraints, strategy.space, rows)
+        parts = constraints_from(constraints, strategy.start_point(), rows)
+        count, known = (0 if parts is None else parts.count), strategy.state.lagrangian
+        if count != (before := 0 if known is None else known.count):
+            raise InputError(f"constraints: expected {before} numbers per candidate, as before, got {count}")
+        objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows, constraints=parts)
         if checkpoint_every is not None:
             every = check_integer("checkpoint_every", checkpoint_every, 1)
         evaluator = evaluator_from(objective, workers, timeout, retries)

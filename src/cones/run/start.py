@@ -9,6 +9,7 @@ import numpy as np
 from cones.evaluate import Evaluator
 from cones.progress.stopping import MaxFev
 from cones.run.iterate import Observer
+from cones.space.lagrangian import split
 from cones.strategy import Strategy
 
 __all__ = ["StartEvaluation"]
@@ -29,9 +30,9 @@ class StartEvaluation(Observer):
         if strategy.state.evaluations or any(strategy.popsize + 1 > limit for limit in limits):
             return
         try:
-            losses = self._evaluator.losses(start[None, :])
+            losses, constraints = split(self._evaluator.losses(start[None, :]))
         except Exception as error:
             error.add_note("cones: at the start, x0")
             raise
         self._evaluated("the start")
-        strategy.tell_start(losses[0])
+        strategy.tell_start(losses[0], None if constraints is None else constraints[0])

@@ -1,1 +1,1 @@
-"""The search space: named parameters and bounds."""
+"""The search space: named parameters, bounds and constraints."""

@@ -52,6 +52,11 @@ class Box(Storable):
         """The nearest point of the box."""
         return np.clip(x, self.lower, self.upper)
 
+    def beyond(self, x: Matrix) -> Matrix:
+        """How far each row is beyond each finite bound, negative inside: lower - x, and x - upper."""
+        low, high = np.isfinite(self.lower), np.isfinite(self.upper)
+        return np.concatenate([(self.lower - x)[:, low], (x - self.upper)[:, high]], axis=1)
+
     def reflect(self, candidates: Matrix) -> Matrix:
         """Candidates reflected at the bounds until they are inside, then rounded; those inside are unchanged.
 
