@@ -100,7 +100,7 @@ def by_nevergrad(name: str) -> Callable[[Recorder, int], None]:
     def run(recorder: Recorder, seed: int) -> None:
         import nevergrad as ng
 
-        parametrization = ng.p.TransitionChoice([0, 1], repetitions=recorder.problem.space.flags)
+        parametrization = ng.p.Choice([0, 1], repetitions=recorder.problem.space.flags, deterministic=True)
         parametrization.random_state.seed(seed)
         optimizer = ng.optimizers.registry[name](parametrization, budget=recorder.budget)
         with warnings.catch_warnings():
