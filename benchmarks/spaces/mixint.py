@@ -1,8 +1,11 @@
-"""COCO's bbob-mixint beside CatCMA with margin: `python -m benchmarks.spaces.mixint run cones 5 1-3 1000 DIR`, `table DIR`.
+"""COCO's bbob-mixint beside CatCMA with margin.
 
-A record is one line of JSON per problem: the evaluations at which each of 51 targets, from 100 to 1e-8 above the minimum,
-was first reached; null where it was not. The area is that under the runtime distribution, over the logarithm of the
-evaluations.
+    python -m benchmarks.spaces.mixint run cones 5 1-3 1000 DIR      # dimension, instances, evaluations per dimension
+    python -m benchmarks.spaces.mixint table DIR
+
+A record is one line of JSON per problem: the evaluations at which each of 51 targets, from 100 to 1e-8 above the
+minimum, was first reached; null where it was not. The area is that under the runtime distribution, over the logarithm
+of the evaluations.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ TARGETS = 10.0 ** np.linspace(2, -8, 51)
 
 def hits_on(problem: Any, method: str, budget: int) -> list[int | None]:
     """Run a method; the evaluations at which targets were reached."""
-    best, hits, count = np.inf, [None] * len(TARGETS), 0
+    best, count = np.inf, 0
+    hits: list[int | None] = [None] * len(TARGETS)
     optimum, whole = optimal_value(problem), problem.number_of_integer_variables
     low, high = problem.lower_bounds, problem.upper_bounds
 
@@ -50,7 +54,7 @@ def hits_on(problem: Any, method: str, budget: int) -> list[int | None]:
             cones.minimize(lambda v: loss(np.r_[v["z"], v["x"]]), space, rng=seed, maxfev=most, noisy=False)
         else:
             _catcma(loss, whole, low, high, problem.id_instance)
-    return hits  # type: ignore[return-value]
+    return hits
 
 
 def _catcma(loss: Any, whole: int, low: Any, high: Any, seed: int) -> None:
