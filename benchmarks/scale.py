@@ -155,7 +155,7 @@ def _peer() -> str:
         import jax.numpy as jnp
         from evosax.algorithms import SNES
     except ImportError:
-        return "evosax is not installed: pip install 'cones[peers]' for the comparison with it.\n"
+        return "evosax is not installed: pip install '.[peers]' for the comparison with it.\n"
     dim = 5000
     peer = SNES(population_size=POPSIZE, solution=jnp.zeros(dim))
     parameters = peer.default_params

@@ -1,6 +1,6 @@
 """Train a policy on an environment of your own.
 
-    pip install "cones[rl]"
+    pip install ".[rl]"
     python examples/gymnasium_environment.py
 
 On the command line: cones train gymnasium_environment:Parking-v0, in the folder of this file.

@@ -1,6 +1,6 @@
 """Train a PyTorch module through which no gradient flows: its hidden units are either on or off.
 
-pip install "cones[torch]"
+pip install ".[torch]"
 python examples/torch_module.py
 """
 

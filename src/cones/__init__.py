@@ -22,10 +22,12 @@ from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.estimators import Estimate, Estimator
 from cones.evaluate import Evaluator
+from cones.evaluate.race import Race
 from cones.methods import ES, NES, CoNES
 from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
+from cones.result import Result
 from cones.run.checkpoint import load
 from cones.run.minimize import minimize, scipy_method
 from cones.run.resume import resume
@@ -83,6 +85,8 @@ __all__ = [
     "Poisson",
     "Population",
     "Product",
+    "Race",
+    "Result",
     "SepCMA",
     "Space",
     "StateError",

@@ -24,6 +24,7 @@ __all__ = [
     "check_number",
     "check_one_of",
     "check_positive",
+    "check_same",
     "check_shape",
     "check_vector",
     "store",
@@ -53,6 +54,27 @@ def check_finite(name: str, array: Vector) -> None:
 def check_shape(name: str, array: Vector, shape: tuple[int, ...]) -> None:
     if array.shape != shape:
         raise InputError(f"{name}: expected shape {shape}, got shape {array.shape}")
+
+
+def check_same(name: str, told: Matrix, asked: Matrix) -> None:
+    """Refuse candidates other than those asked for, unless all went through float32, as JAX and PyTorch have it."""
+    if np.array_equal(told, asked):
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        difference = np.abs(told - asked)
+        single = np.finfo(np.float32)
+        # Numbers that need float64 were never rounded: they are others, however close.
+        rounded = np.array_equal(told.astype(np.float32), told)
+        if rounded and bool((difference <= single.eps * np.abs(asked) + single.smallest_normal).all()):
+            return
+        largest = np.max(difference / np.maximum(np.abs(asked), single.smallest_normal), initial=0.0)
+        coarse = rounded and not (told.astype(np.float32).view(np.uint32) & 0x1FFF).any()  # few digits, ...
+        coarse = coarse and bool((difference <= 2.0**-8 * np.abs(asked) + 2.0**-24).all())  # ... and close
+    precision = "; they have the precision of float16 or bfloat16: use float32 or float64" if coarse else ""
+    raise InputError(
+        f"{name}: expected the candidates of the last ask(), in order and to the precision of float32, got others: "
+        f"they differ by up to {largest:.1e} of their size{precision}"
+    )
 
 
 def check_vector(name: str, value: ArrayLike, size: int | None = None, *, positive: bool = False) -> Vector:

@@ -18,10 +18,11 @@ from scipy.optimize import OptimizeResult
 
 from cones import storage
 from cones.beliefs import Belief, StepStatus
-from cones.checks import check_array, check_kind, check_shape
+from cones.checks import check_array, check_kind, check_same, check_shape
 from cones.component import Storable
 from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
 from cones.kernels.buffers import BufferPool
+from cones.markup import card, curves
 from cones.progress import History, Outcome, State
 from cones.progress.stopping import (
     COLLAPSED,
@@ -35,9 +36,11 @@ from cones.progress.stopping import (
     RUNNING,
     Criterion,
     FTol,
+    MaxFev,
     StopReason,
     first_met,
 )
+from cones.result import Result
 from cones.sampling import Population
 from cones.space.bounds import Box
 from cones.space.lagrangian import Lagrangian, Told, checked_rows, told_from, violations_of
@@ -129,6 +132,17 @@ class Strategy(Storable, ABC):
             f"{self.method}({state.belief!r}, popsize={self.popsize}, "
             f"iteration={state.iteration}, best={state.best_fun:.6g})"
         )
+
+    def _repr_html_(self) -> str:
+        state, history = self.state, self.history
+        rows = [
+            ("belief", repr(state.belief)),
+            ("best", f"{state.best_fun:.6g}"),
+            ("spent", f"{state.evaluations} evaluations, {state.iteration} iterations of {self.popsize}"),
+            ("stop", reason.message if (reason := self.stop()) else "no: ask for the next candidates"),
+        ]
+        lines = {"best": history["best"], "mean loss": history["mean_loss"]}
+        return card(self.method, rows, curves(history["evaluations"], lines, "evaluations"))
 
     @property
     def popsize(self) -> int:
@@ -340,22 +354,22 @@ class Strategy(Storable, ABC):
         return first_met(self.criteria, self.state, self.history)
 
     @property
-    def result(self) -> OptimizeResult:
-        """The result so far, as a `scipy.optimize.OptimizeResult`."""
+    def result(self) -> Result:
+        """The result so far, a `scipy.optimize.OptimizeResult`."""
         return self.result_with(self.stop() or RUNNING)
 
-    def result_with(self, reason: StopReason) -> OptimizeResult:
+    def result_with(self, reason: StopReason) -> Result:
         state, (x, mean) = self.state, self.answers()
         met = reason.success and (reason.name == "ftarget" or self.ends_feasible())
         success = (met or self._has_converged()) and state.feasible
-        result = OptimizeResult(
+        result = Result(
             x=self.shown(x),
             fun=self._best_fun(),
             nfev=state.evaluations,
             nit=state.iteration,
             success=success,
             status=reason.status if success or reason.status else INFEASIBLE,
-            message=reason.message + self._about_restarts() + self._about_failed_steps() + self._about_violation(),
+            message=self._why(reason) + self._about_restarts() + self._about_failed_steps() + self._about_violation(),
             stop=reason.name,
             history=self.history.columns(),
             belief=self.best_belief(),
@@ -429,6 +443,14 @@ class Strategy(Storable, ABC):
             ftol, ROUNDING * abs(state.best_fun)
         )
 
+    def _why(self, reason: StopReason) -> str:
+        """The message of a reason; of a budget also the rest that is too small for a population."""
+        limits = [criterion.limit for criterion in self.criteria if isinstance(criterion, MaxFev)]
+        left = int(min(limits, default=0.0)) - self.state.evaluations
+        if reason.name != MaxFev.name or left <= 0:
+            return reason.message
+        return f"{reason.message.removesuffix('.')} but for {left}: a population takes {self.popsize}."
+
     def _about_restarts(self) -> str:
         restarts = self.state.restarts
         if not restarts:
@@ -494,8 +516,7 @@ class Strategy(Storable, ABC):
                 raise InputError(f"X: expected the return value of the last ask(), got another {type(X).__name__}")
             told = check_array("X", X)
             check_shape("X", told, candidates.shape)
-            if not np.array_equal(told, candidates):
-                raise InputError("X: expected the candidates of the last ask(), unchanged and in order, got others")
+            check_same("X", told, candidates)
         return candidates
 
     def _box_of(self, candidates: Matrix | Population) -> Matrix:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from helpers import is_alive, process_that_dies_for_es, wait_until
 
+import cones
 from cones.cli import main
 from cones.cli.command import CommandObjective
 
@@ -202,7 +203,9 @@ class TestMinimizeFunction:
             (("--dim", "2", "--bounds", "5", "9"), "was started with a different --bounds"),
             (("--dim", "2", "--x0", "1,2"), "expected either --x0 or --dim"),
         ):
-            assert run("minimize", "losses:sphere", *SMALL, *flags, "--checkpoint", "run.ckpt", "--resume") == 2
+            seed = () if "--seed" in flags else ("--seed", "0")
+            again = ("--popsize", "4", "--maxiter", "3", "--quiet", "--checkpoint", "run.ckpt", "--resume")
+            assert run("minimize", "losses:sphere", *flags, *seed, *again) == 2
             assert message in capsys.readouterr().err
 
     def test_resume_takes_the_same_command(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -309,6 +312,73 @@ class TestMinimizeFunction:
         output = capsys.readouterr()
         assert "no loss of the first iteration was finite" in output.err
         assert json.loads(output.out)["fun"] is None
+
+
+class TestNumbersOfEachCoordinate:
+    def test_bounds_and_sigma0_are_those_of_the_library(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("high.json").write_text("[4, 5, 6]")
+        each = ("--x0", "-1,0.5,3", "--bounds", "-2,-inf,2.5", "high.json", "--sigma0", "0.1,0.2,0.3")
+        assert run("minimize", "losses:sphere", *each, *SMALL) == 0
+        by_command = result_of(capsys)
+        by_call = cones.minimize(
+            lambda x: float((x**2).sum()), [-1.0, 0.5, 3.0], bounds=[(-2, 4), (None, 5), (2.5, 6)],
+            sigma0=[0.1, 0.2, 0.3], popsize=4, maxiter=3, rng=0,
+        )  # fmt: skip
+        assert by_command["x"] == by_call.x.tolist()
+        assert by_command["x"][2] >= 2.5
+
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            (("--bounds", "0,1", "5"), "--bounds: expected one number, or 3, one per coordinate, got shape (2,)"),
+            (("--bounds", "-1", "x"), "--bounds: expected numbers separated by commas or a JSON file, got 'x'"),
+            (("--bounds", "-1,-1,2", "1,1,1"), "bounds: expected low <= high, got (2.0, 1.0) for coordinate 2"),
+            (("--sigma0", "1,2"), "--sigma0: expected one number, or 3, one per coordinate, got shape (2,)"),
+            (("--bounds", "-1", "1", "--bounds", "-2", "2"), "--bounds: expected once, got it twice"),
+            (("--noisy", "--no-noisy"), "--noisy: expected once, got --no-noisy as well"),
+            (("--dim", "4", "--maxfev", "9"), "--dim: expected once, got it twice"),
+        ],
+    )
+    def test_bad_input_is_named(self, flags: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+        try:
+            code = run("minimize", "losses:sphere", "--dim", "3", *flags, "--quiet")
+        except SystemExit as end:
+            code = end.code
+        assert code == 2
+        assert message in capsys.readouterr().err
+
+    def test_resume_compares_the_bounds_of_each(self, capsys: pytest.CaptureFixture[str]) -> None:
+        start = ("minimize", "losses:sphere", "--dim", "2", "--checkpoint", "run.ckpt", "--quiet", "--popsize", "4")
+        assert run(*start, "--bounds", "-1,-2", "1", "--maxiter", "2") == 0
+        assert run(*start, "--bounds", "-1,-2", "1,1", "--maxiter", "4", "--resume") == 0
+        assert run(*start, "--bounds", "-1,-3", "1,1", "--maxiter", "6", "--resume") == 2
+        assert "was started with a different --bounds" in capsys.readouterr().err
+
+
+class TestResumeWithAnother:
+    START = ("--dim", "2", "--popsize", "4", "--seed", "0", "--quiet", "--checkpoint", "run.ckpt")
+
+    def test_function_is_a_warning_in_one_line(self) -> None:
+        Path("other.py").write_text("from losses import sphere\ndef mine(x):\n    return float(abs(x).sum())\n")
+        assert run("minimize", "losses:sphere", *self.START, "--maxiter", "2") == 0
+        again = (sys.executable, "-m", "cones", "minimize", "other:mine", *self.START, "--maxiter", "4", "--resume")
+        done = subprocess.run(again, capture_output=True, text=True, check=True)
+        assert done.stderr == (
+            "cones: warning: fun: the run in run.ckpt was started with losses:sphere, and continues with other:mine\n"
+        )
+        assert run("minimize", "other:mine", *self.START, "--maxiter", "6", "--resume") == 0  # said once
+
+    def test_the_same_function_from_another_module_is_none(self) -> None:
+        Path("again.py").write_text("from losses import sphere\n")
+        assert run("minimize", "losses:sphere", *self.START, "--maxiter", "2") == 0
+        assert run("minimize", "again:sphere", *self.START, "--maxiter", "4", "--resume") == 0
+
+    @pytest.mark.filterwarnings("always:fun:RuntimeWarning")
+    def test_command_is_a_warning(self, capsys: pytest.CaptureFixture[str]) -> None:
+        command = program(READS_INPUT)
+        assert run("minimize", "--command", command, *self.START, "--maxiter", "1") == 0
+        assert run("minimize", "--command", f"{command} 2", *self.START, "--maxiter", "2", "--resume") == 0
+        assert "with command:./simulate, and continues with command:./simulate 2\n" in capsys.readouterr().err
 
 
 class TestMinimizeCommand:

@@ -17,6 +17,7 @@ NOT_RUN = {
     "README.md": 1,  # pip
     "docs/experiments.md": 1,  # hours
     "docs/guide.md": 1,  # needs files of the reader's; the tutorials run the same
+    "docs/index.md": 1,  # pip
     "docs/integrations/coco.md": 1,  # an hour
     "docs/integrations/nevergrad.md": 1,  # pip
     "docs/integrations/optuna.md": 1,  # pip

@@ -17,6 +17,7 @@ import pytest
 import cones
 from cones import CheckpointError
 from cones.archive import read_archive, write_archive
+from cones.run import checkpoint
 from cones.strategy import CHECKPOINT
 
 
@@ -415,3 +416,22 @@ def test_an_implied_budget_stays_implied(tmp_path: Path, monkeypatch) -> None:
     assert cones.minimize(sphere, [3.0] * 4, rng=0, vectorized=True, checkpoint=path, **off).stop == "maxiter"
     assert cones.resume(path, sphere, ftarget=-1.0).nit == 5
     assert cones.resume(path, sphere, maxfev=100).stop == "maxfev"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "another"),
+    [
+        ("a:f", "a:f", False),
+        ("a:f", "a:g", True),
+        ("a:f", "b:f", True),
+        ("__main__:f", "b:f", False),
+        ("__main__:f", "b:g", True),
+        ("a:f.<locals>.g", "a:f", False),
+        ("a:<lambda>", "b:g", False),
+        ("command:./run 1", "command:./run 2", True),
+        ("command:run <x:y", "command:run <x:z", True),
+    ],
+)
+def test_which_functions_are_others(name: str, before: str, another: bool) -> None:
+    assert checkpoint.is_another(name, before) is another
+    assert checkpoint.is_another(before, name) is another

@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from scipy.optimize import Bounds, OptimizeResult, rosen
 
 import cones
 from cones import InputError
-from cones.run.display import ProgressLine
+from cones.run.display import ProgressLine, describe
 
 fork_warning = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -248,12 +249,56 @@ class TestSciPy:
             )
 
 
+class TestRestOfTheBudget:
+    """A budget that is no multiple of the population says what is left of it."""
+
+    @pytest.mark.parametrize(("maxfev", "left"), [(57, 0), (60, 3), (64, 7), (65, 0)])
+    def test_it_is_in_the_message(self, maxfev: int, left: int) -> None:
+        result = cones.minimize(sphere, [3.0, 3.0], rng=0, popsize=8, maxfev=maxfev, noisy=False)
+        assert result.nfev == maxfev - left
+        rest = f" but for {left}: a population takes 8." if left else "."
+        assert result.message == f"The budget of maxfev = {maxfev} evaluations is spent{rest}"
+
+
+class TestLogging:
+    def test_levels(self, caplog: pytest.LogCaptureFixture) -> None:
+        def fails_once(x: np.ndarray) -> float:
+            calls.append(1)
+            if len(calls) == 9:
+                raise ValueError("no licence")
+            return float((x**2).sum())
+
+        calls: list[int] = []
+        with caplog.at_level("DEBUG", logger="cones"), ThreadPoolExecutor(1) as threads:
+            result = cones.minimize(
+                fails_once, [3.0, 3.0], rng=0, popsize=6, maxiter=3, workers=threads, retries=0, restarts=0
+            )
+        levels = [record.levelname for record in caplog.records]
+        assert {record.name for record in caplog.records} == {"cones"}
+        assert levels == ["INFO", "DEBUG", "WARNING", "DEBUG", "DEBUG", "INFO"]
+        assert caplog.records[0].message == "CoNES starts: 2 dimensions, popsize 6"
+        assert caplog.records[2].message == "iteration 1, candidate 1: ValueError: no licence, once"
+        assert caplog.records[-1].message == f"{result.message} Best {result.fun:g} after {result.nfev} evaluations."
+
+    def test_restarts_and_the_end_by_an_exception(self, caplog: pytest.LogCaptureFixture) -> None:
+        def raises(intermediate_result: OptimizeResult) -> None:
+            if intermediate_result.restart:
+                raise KeyError("enough")
+
+        with caplog.at_level("INFO", logger="cones"), pytest.raises(KeyError):
+            cones.minimize(sphere, [3.0], rng=0, popsize=6, xtol=0.1, restarts=3, maxfev=5000, callback=raises)
+        said = [record.message for record in caplog.records]
+        assert said[1].startswith("restart 1 after iteration ")
+        assert said[-1].endswith("by KeyError")
+
+
 class TestDisplay:
     def test_lines_when_not_on_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
         cones.minimize(sphere, [3.0, 3.0], rng=0, maxiter=5, disp=True)
         output = capsys.readouterr()
         assert output.out == ""
-        assert "CoNES iteration 5:  best " in output.err
+        assert "CoNES 100%  best " in output.err
+        assert "iteration 5  spread " in output.err
         assert output.err.endswith("The budget of maxiter = 5 iterations is spent.\n")
         assert "\r" not in output.err
 
@@ -274,10 +319,23 @@ class TestDisplay:
         line.finish(es, "Done.")
         *frames, rest = stream.getvalue().split("\r")
         assert frames == ["", "NES: starting"]
-        assert rest.startswith("NES iteration 3:  best ")
+        assert rest.startswith("NES 30%, <")
+        assert "left  best " in rest
         assert "300 evals" in rest
-        assert "30%, <" in rest
-        assert rest.endswith("left\nDone.\n")
+        assert rest.endswith("\nDone.\n")
+
+    @pytest.mark.parametrize(("columns", "least"), [(80, 4), (40, 1), (200, 7)])
+    def test_whole_parts_that_fit(self, columns: int, least: int) -> None:
+        """Share and time left come first, so that a narrow terminal cuts what matters less."""
+        es = cones.NES([3.0, 3.0], rng=0, maxfev=10_000_000)
+        X = es.ask()
+        es.tell(X, -1.2345678e-100 * (X**2).sum(axis=1))
+        es.state = replace(es.state, seconds=35_999.0, evaluations=4_567_890, iteration=123_456)
+        line = describe(es, columns - 1)
+        assert len(line) < columns
+        assert line.startswith("NES 46%, <11h53m left")
+        assert len(line.split("  ")) >= least
+        assert describe(es).startswith(line)
 
     def test_silent_by_default(self, capsys: pytest.CaptureFixture[str]) -> None:
         cones.minimize(sphere, [3.0, 3.0], rng=0, maxiter=2)

@@ -117,7 +117,7 @@ def test_an_invalid_mosek_licence_is_an_error_that_says_what_to_do(monkeypatch: 
 def test_missing_package_is_an_error_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "cvxpy" else real(name))
-    with pytest.raises(MissingExtraError, match=r"needs the package cvxpy.*pip install 'cones\[cvxpy\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs the package cvxpy.*pip install .*'cvxpy>="):
         cones.solve_step(DiagonalGaussian([0.0], 1.0), Gradient([1.0], [1.0]), 1.0, solver="cvxpy")
 
 

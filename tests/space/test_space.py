@@ -122,6 +122,7 @@ class TestRuns:
         assert result.x["act"] == "tanh"
         assert result.x["layers"] == result.mean["layers"] == 5
         assert list(result.x["kinds"]) == [2.5, 2.5]
+        assert "tanh" in result._repr_html_()
 
     @pytest.mark.parametrize("method", [cones.CoNES, cones.NES, cones.ES])
     def test_ask_and_tell_dicts(self, method) -> None:

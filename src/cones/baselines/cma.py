@@ -80,7 +80,7 @@ def CMA(
     rng: Rng = None,
     **limits: Any,
 ) -> CMAStrategy:
-    """CMA-ES (Hansen) by the package `cma`, with its defaults. Needs `pip install 'cones[cma]'`.
+    """CMA-ES (Hansen) by the package `cma`, with its defaults. Needs the extra `cma`.
 
     Args:
         x0: initial mean, shape (n,).

@@ -54,7 +54,7 @@ def SepCMA(
     rng: Rng = None,
     **limits: Any,
 ) -> SepCMAStrategy:
-    """CMA-ES with a diagonal covariance (Ros & Hansen, 2008) by the package `cmaes`. Needs `pip install 'cones[cma]'`.
+    """CMA-ES with a diagonal covariance (Ros & Hansen, 2008) by the package `cmaes`. Needs the extra `cma`.
 
     Args:
         x0, sigma0, bounds, rng: as for `cones.CMA`.

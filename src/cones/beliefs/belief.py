@@ -12,6 +12,7 @@ from cones.beliefs.step import Step
 from cones.component import Component
 from cones.errors import InputError
 from cones.kernels.spans import extremes, inner
+from cones.markup import card, intervals, numbers
 from cones.types import Matrix, Vector
 
 __all__ = ["Belief"]
@@ -34,6 +35,16 @@ class Belief(Component, ABC):
     def dim(self) -> int:
         """Number of coordinates of a candidate."""
         return self.mean.size
+
+    def _repr_html_(self) -> str:
+        deviations = self.standard_deviations()
+        rows = [
+            ("dimensions", str(self.dim)),
+            ("mean", numbers(self.mean)),
+            ("deviations", numbers(deviations)),
+            ("spread", f"{self.spread():.6g}"),
+        ]
+        return card(type(self).__name__, rows, intervals(self.mean, deviations))
 
     @classmethod
     @abstractmethod

@@ -35,7 +35,8 @@ suites: bbob (2 to 40 dimensions), bbob-largescale (20 to 640) and bbob-boxed ha
 to 130. A whole suite takes long: start with --functions 1,8,15 --instances 1-3. To use several machines, split a suite
 by --functions and put the output folders into one folder, which cocopp reads as one run.
 
-Needs pip install "cones[coco]". Ctrl-C ends the run. The data written until then is complete.
+Needs the extra coco; `cones doctor` says how to install it. Ctrl-C ends the run. The data written until then is
+complete.
 """
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import cones
 from cones.component import components, settings_of
 from cones.estimators import SHAPINGS
+from cones.extras import install_command
 from cones.kernels.threads import thread_count
 from cones.methods import METHODS
 from cones.problems import PROBLEMS
@@ -100,7 +101,7 @@ def doctor(_: argparse.Namespace) -> int:
     )
     for package, (extra, purpose) in EXTRAS.items():
         if importlib.util.find_spec(package) is None:
-            print(f"  missing    {package}: {purpose}; pip install 'cones[{extra}]'")
+            print(f"  missing    {package}: {purpose}; {install_command(extra, package)}")
             continue
         try:
             print(f"  installed  {package} {version(NAMES.get(package, package))}: {purpose}")

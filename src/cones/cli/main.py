@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
-import re
 import select
 import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TextIO
 
 import cones
 from cones.cli import bench, experiment, info, minimize, plot, train
+from cones.cli.parser import Parser
 from cones.errors import ConesError
 
 __all__ = ["main", "parser"]
@@ -34,17 +36,6 @@ examples:
 
 `cones COMMAND --help` explains each command.
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser with one-line errors that reads -1,2 and -1e3 as numbers, not as options."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._negative_number_matcher = re.compile(r"^-(\.?\d|inf)")
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"cones: {message} (see {self.prog} --help)\n")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,12 +62,14 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0 for success, 1 for failure, 2 for bad input, 130 for Ctrl-C."""
     options = parser().parse_args(arguments)
+    atexit.unregister(_ignore_interrupts)
+    atexit.register(_ignore_interrupts)  # all is said and written then; an impatient Ctrl-C would only be noise
     if options.debug:
         os.environ["CONES_DEBUG"] = "1"  # for the processes of a run
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # users' functions and environments, as for `python -m`
     try:
-        with _signals_as_interrupts():
+        with _signals_as_interrupts(), _own_warnings_in_one_line():
             code = int(options.call(options))
             sys.stdout.flush()
             return code
@@ -130,6 +123,36 @@ def _signals_as_interrupts() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _ignore_interrupts() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _own_warnings_in_one_line() -> Iterator[None]:
+    """Show warnings of cones as its errors are; those of other code as ever."""
+    others, own = warnings.showwarning, os.path.dirname(cones.__file__) + os.sep
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if filename.startswith(own):
+            print(f"cones: warning: {' '.join(str(message).split())}", file=sys.stderr)
+        else:
+            others(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = others
 
 
 def _one_line(error: BaseException) -> str:

@@ -19,6 +19,7 @@ from cones.cli.command import plain_values
 from cones.cli.flags import add_method, add_method_flags, allowed_by, workers
 from cones.cli.objective import objective_from
 from cones.cli.output import output_for_result
+from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.methods import sentence_of
@@ -77,6 +78,13 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--vectorized", action="store_true", help="the function takes a (k, n) array, one candidate per row"
     )
+    what.add_argument(
+        "--early-end",
+        action="store_true",
+        help="end candidates that are sure to be among the worse half of their population: by lines such as "
+        "`12.5 40%%` on the program's output, the loss so far, which can only grow, and the share that is done; or by "
+        "the argument race of the function, a cones.Race",
+    )
     start = parser.add_argument_group("where to start")
     start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
     start.add_argument("--dim", metavar="N", type=int, help="start from N zeros")
@@ -86,17 +94,23 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="a TOML or JSON file with named parameters of all kinds: candidates are JSON objects",
     )
     start.add_argument(
-        "--sigma0", metavar="S", type=float, help="initial standard deviation (default 1, or width/4 in bounds)"
+        "--sigma0",
+        metavar="S",
+        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each; with --space, a share "
+        "of the ranges (default 0.25)",
     )
     start.add_argument(
-        "--bounds", nargs=2, metavar=("LOW", "HIGH"), type=float, help="the same bounds for all coordinates"
+        "--bounds",
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="bounds: a number for all coordinates, or as --x0 for one each; inf for none",
     )
     how = parser.add_argument_group("how")
     add_method(how)
     add_method_flags(how, popsize="CMA: 4 + 3 log n.")
     how.add_argument(
         "--noisy",
-        action=argparse.BooleanOptionalAction,
+        action=OnceBoolean,
         help="the loss is stochastic: 1%% of the budget, at least 10 evaluations, measures it at the mean in the end; "
         "--no-noisy: it is not (default: one evaluation at the end finds out)",
     )
@@ -154,6 +168,7 @@ def _write(options: argparse.Namespace, result: OptimizeResult) -> int:
         "fun": _number(result.fun),
         **{name: result[name] for name in ("nfev", "nit", "restarts", "success", "stop", "message")},
         **_noise(result),
+        **{name: result[name] for name in ("ended", "saved") if name in result},
         "failures": {"count": int(result.history["failures"].sum())},
     }
     if result.failures:
@@ -231,7 +246,9 @@ def _check_files(options: argparse.Namespace) -> None:
 def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: Any) -> OptimizeResult:
     limits: Any = {name: getattr(options, name) for name in LIMITS if getattr(options, name) is not None}
     retries = 0 if options.retries is None and options.command is not None else options.retries
-    faults = {"timeout": options.timeout, "retries": retries}
+    faults: Any = {"timeout": options.timeout, "retries": retries}
+    if options.early_end:
+        faults["early_end"] = True
     if options.resume and Path(options.checkpoint).exists():
         check_resumed(options)
         return cones.resume(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cones.checks import check_integer, check_vector
+from cones.checks import check_array, check_integer, check_vector
 from cones.cli.flags import METHOD_FLAGS, RATES, allowed_by, flag, method_settings
 from cones.errors import InputError
 from cones.evolution import EvolutionStrategy
@@ -51,27 +52,38 @@ def start_from(options: argparse.Namespace) -> Vector | Space:
         return read_space(options.space)
     if options.dim is not None:
         return np.zeros(check_integer("--dim", options.dim, 1))
-    text = options.x0
+    return check_vector("--x0", np.atleast_1d(_numbers("--x0", options.x0)))
+
+
+def _numbers(name: str, text: str) -> Vector:
+    """Numbers of a flag: separated by commas, or a JSON file with an array. One number is a scalar."""
+    with suppress(ValueError):
+        numbers = [float(number) for number in text.split(",")]
+        return np.array(numbers[0] if len(numbers) == 1 else numbers)
     try:
-        return check_vector("--x0", [float(number) for number in text.split(",")])
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-    try:
-        return check_vector("--x0", parsed_json(Path(text).read_text()))
+        return check_array(name, parsed_json(Path(text).read_text()))
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"--x0: expected numbers separated by commas or a JSON file, got {text[:80]!r}") from None
+        raise InputError(f"{name}: expected numbers separated by commas or a JSON file, got {text[:80]!r}") from None
+
+
+def _one_or_each(name: str, text: str, dim: int) -> Vector:
+    """A scalar, or one number per coordinate."""
+    numbers = _numbers(name, text)
+    if numbers.shape not in ((), (dim,)):
+        raise InputError(f"{name}: expected one number, or {dim}, one per coordinate, got shape {numbers.shape}")
+    return numbers
 
 
 def settings(options: argparse.Namespace, dim: int) -> dict[str, Any]:
     """The settings of the method from the flags."""
     said = method_settings(options)
     if options.sigma0 is not None:
-        said["sigma0"] = options.sigma0
+        said["sigma0"] = _one_or_each("--sigma0", options.sigma0, dim)
     if options.bounds:
-        said["bounds"] = [tuple(options.bounds)] * dim
+        sides = [np.broadcast_to(_one_or_each("--bounds", side, dim), (dim,)) for side in options.bounds]
+        said["bounds"] = np.stack(sides, axis=1)
     return said
 
 
@@ -84,10 +96,10 @@ def check_resumed(options: argparse.Namespace) -> None:
     dim, method = kept.state.belief.dim, kept.method.lower()
     if options.space is not None and read_space(options.space) != kept.space:
         raise InputError(f"--resume: {options.checkpoint} was started with a different --space")
-    start = None if options.dim is None is options.x0 else start_from(options)
-    said = start.dim if isinstance(start, Space) else None if start is None else start.size
-    if said is not None and said != dim:
-        raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {said}")
+    begun = None if options.dim is None is options.x0 else start_from(options)
+    size = begun.dim if isinstance(begun, Space) else None if begun is None else begun.size
+    if size is not None and size != dim:
+        raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {size}")
     if options.method is not None and options.method != method:
         raise InputError(f"--resume: {options.checkpoint} is a run of {kept.method}, got --method {options.method}")
     check_method(options, method)
@@ -99,9 +111,10 @@ def check_resumed(options: argparse.Namespace) -> None:
     given = [name for name in SET_BY if _is_given(options, name)]
     if not given:
         return
+    said = settings(options, dim)
     # Any valid x0: this strategy does not run.
-    anywhere = kept.space or np.full(dim, np.clip(0.0, *(options.bounds or (0.0, 0.0))))
-    described = METHODS[method](anywhere, rng=options.seed, **settings(options, dim))
+    start = kept.space or np.clip(np.zeros(dim), *np.transpose(said.get("bounds", [(0.0, 0.0)])))
+    described = METHODS[method](start, rng=options.seed, **said)
     for name in given:
         if SET_BY[name](described) != SET_BY[name](kept):
             raise InputError(f"--resume: {options.checkpoint} was started with a different {flag(name)}; omit the flag")

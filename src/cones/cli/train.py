@@ -15,6 +15,7 @@ import numpy as np
 
 from cones.checks import check_integer
 from cones.cli.flags import add_method, add_method_flags, allowed_by, flag, flags_given, workers
+from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method
 from cones.integrations.trackers import TensorBoard
 from cones.rl.api import Trained, evaluate, execute_training, kept_run, load_policy
@@ -66,7 +67,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     shape.add_argument("--linear", action="store_true", help="no hidden layer")
     policy.add_argument(
         "--bias",
-        action=argparse.BooleanOptionalAction,
+        action=OnceBoolean,
         help="whether units have biases (default: all but those of Swimmer-v4)",
     )
     for name, kind, metavar, help_text in TASK_SETTINGS:
@@ -105,9 +106,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "play",
         parents=[common],
         help=text,
-        description="Write a video of an episode, rendered off-screen. Needs pip install 'cones[video]'; MuJoCo needs "
-        "OpenGL without a screen: Debian's libosmesa6 (MUJOCO_GL=osmesa, chosen where it is found) or libegl1 with a "
-        "driver (MUJOCO_GL=egl).",
+        description="Write a video of an episode, rendered off-screen. Needs the extra video (see `cones doctor`); "
+        "MuJoCo needs OpenGL without a screen: Debian's libosmesa6 (MUJOCO_GL=osmesa, chosen where it is found) or "
+        "libegl1 with a driver (MUJOCO_GL=egl).",
     )
     play.add_argument("folder", metavar="DIR", help="folder that `cones train` has written, or a .policy.npz file")
     play.add_argument("--video", metavar="FILE", required=True, help="the file to write: .mp4 or .gif")
@@ -132,9 +133,7 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retries", metavar="K", type=int, help="attempts after the first before an episode that fails counts as NaN"
     )
-    parser.add_argument(
-        "--tensorboard", metavar="DIR", help="also log to this folder; needs pip install 'cones[tensorboard]'"
-    )
+    parser.add_argument("--tensorboard", metavar="DIR", help="also log to this folder; needs the package tensorboardX")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -241,15 +240,16 @@ class _Progress(ProgressLine):
     def _line(self, training: Training, now: float, steps: int) -> str:
         assert self._begin is not None
         rate = (steps - self._begin[1]) / max(now - self._begin[0], 1e-9)
+        total = training.run.task.timesteps
+        left = f", {duration(max(0, total - steps) / rate)} left" if rate > 0.0 else ""
         parts = [
-            f"{training.run.method.label} {steps:.3g} of {training.run.task.timesteps:.3g} timesteps",
+            f"{training.run.method.label} {100.0 * min(1.0, steps / total):.0f}% of {total:.3g} timesteps{left}",
             f"population {training.last('population_reward'):.5g}",
         ]
         if not math.isnan(reward := training.last("mean_reward")):
             parts.append(f"mean policy {reward:.5g}")
         if rate > 0.0:
-            left = max(0, training.run.task.timesteps - steps)
-            parts += [f"{rate:.0f} steps/s", f"{duration(left / rate)} left"]
+            parts.append(f"{rate:.0f} steps/s")
         if training.problems:
             parts.append(f"{len(training.problems)} episodes failed: {next(iter(training.problems.values()))}")
         return "  ".join(parts)

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from cones.errors import InputError, StateError
 from cones.evaluate.engine import CallTimeoutError, Engine, WorkerLostError
 from cones.evaluate.evaluator import Objective
+from cones.evaluate.interrupts import interrupts_deferred
 from cones.evaluate.processes import WorkerProcess, started
 from cones.evaluate.shared import SharedValue
 from cones.evaluate.task import install
@@ -235,8 +236,9 @@ class PoolEngine(Engine):
 
 
 def _kill_all(workers: list[_Worker]) -> None:
-    while workers:
-        workers.pop().process.kill()
+    with interrupts_deferred():  # a second Ctrl-C must not leave one of them alive
+        while workers:
+            workers.pop().process.kill()
 
 
 def _settle(call: _Call, value: Any = None, error: BaseException | None = None) -> None:

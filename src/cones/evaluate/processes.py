@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from cones.evaluate.channel import Channel
+from cones.evaluate.interrupts import interrupts_deferred
 from cones.evaluate.worker import STOP, dumps, serve
 
 __all__ = ["WorkerProcess", "started"]
@@ -38,13 +39,12 @@ class WorkerProcess:
         context: Any = multiprocessing.get_context(method)
         self._process: BaseProcess = context.Process(target=serve, args=(its, others, setup, value))
         try:
-            if runs_script:
+            with interrupts_deferred(), nullcontext() if runs_script else _script_left_out():
                 self._process.start()
-            else:
-                with _script_left_out():
-                    self._process.start()
         except BaseException:
             mine.close()
+            if self._process.pid is not None:  # interrupted after its start
+                self._process.kill()
             raise
         finally:
             its.close()

@@ -56,17 +56,20 @@ def serve(end: socket.socket, others: tuple[socket.socket, ...], setup: Callable
         other.close()
     # Ctrl-C belongs to the parent, which ends the workers; a forked one has the parent's answer to SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     if hasattr(os, "setpgid"):
         os.setpgid(0, 0)  # programs that calls start are in this group, and end with it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         setup(pickle.loads(value) if isinstance(value, bytes) else value)
     except BaseException as error:
-        send(end, pickle.dumps((False, StateError(f"{type(error).__name__}: {error}"), traceback.format_exc())))
+        with suppress(ConnectionError):
+            send(end, pickle.dumps((False, StateError(f"{type(error).__name__}: {error}"), traceback.format_exc())))
         return
-    send(end, READY)
-    with suppress(ConnectionError):
+    with suppress(ConnectionError):  # the parent may have left
+        send(end, READY)
         while message := receive(end):
             send(end, BEGUN)
             send(end, _answer(message))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import OptimizeResult
 
 from cones.extras import require_extra
+from cones.result import Result
 from cones.run.minimize import minimize
 from cones.types import Matrix, Vector
 
@@ -73,7 +73,7 @@ def minimize_module(
     vmap: bool = False,
     callback: Callable[..., Any] | None = None,
     **settings: Any,
-) -> OptimizeResult:
+) -> Result:
     """Train a module without gradients. The loss need not be differentiable.
 
     All candidates of an iteration see the same batch; the next iteration sees the next batch. Every candidate starts

@@ -41,7 +41,7 @@ COLUMNS = (
 # Names that columns of components cannot have: the strategy's own, and those of results.
 RESERVED = frozenset(
     {*COLUMNS[:7], "multiplier", "gap", "step_status", "failures", "popsize", "restart", "seconds"}
-    | {"x", "fun", "nit", "nfev", "belief", "violation", "feasible"}
+    | {"x", "fun", "nit", "nfev", "belief", "violation", "feasible", "ended", "saved"}
 )
 
 
@@ -98,6 +98,11 @@ class History(Storable):
         for name, values in columns.items():
             values.append(numbers.get(name, math.nan))
         self._length += 1
+
+    def amend(self, row: Mapping[str, float]) -> None:
+        """Set numbers of the last row; a new column is NaN in all others."""
+        for name, value in row.items():
+            self._columns.setdefault(name, [math.nan] * self._length)[-1] = float(value)
 
     def trim(self, length: int) -> None:
         """Delete the rows from `length` on."""

@@ -1,6 +1,6 @@
 """Reinforcement learning: policies trained by evolution strategies, on MuJoCo at the speed of the physics.
 
-Needs `pip install 'cones[rl]'`; importing this package alone does not.
+Needs the extra `rl`; importing this package alone does not.
 """
 
 from cones.rl.api import Trained, evaluate, load_policy, resume, train

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from cones.files import check_path
 from cones.locks import locked
 from cones.strategy import CHECKPOINT, Strategy
 
-__all__ = ["load", "owned", "read", "save"]
+__all__ = ["is_another", "load", "name_of", "owned", "read", "save"]
 
 
 def owned(path: str | PathLike[str]) -> AbstractContextManager[None]:
@@ -56,3 +57,22 @@ def read(path: str | PathLike[str], allow: Iterable[Any] = ()) -> tuple[Strategy
     if not isinstance(content["strategy"], Strategy) or not isinstance(content["run"], dict):
         raise CheckpointError(f"{path}: not a complete cones checkpoint (no strategy)")
     return content["strategy"], content["run"]
+
+
+def name_of(fun: Callable[..., Any]) -> str:
+    """The name of a function as "module:function", for the checkpoint; of other callables, that of their class."""
+    while isinstance(fun, partial):
+        fun = fun.func
+    named = fun if hasattr(fun, "__qualname__") else type(fun)
+    return f"{getattr(named, '__module__', '')}:{named.__qualname__}"
+
+
+def is_another(name: str, before: str) -> bool:
+    """True if two names are of different functions.
+
+    A script is "__main__" here and a module there; lambdas and functions in functions have no name of their own.
+    """
+    if any(local in name or local in before for local in ("<lambda>", "<locals>")):
+        return False
+    (module, function), (module_before, function_before) = name.split(":", 1), before.split(":", 1)
+    return function != function_before or (module != module_before and "__main__" not in (module, module_before))

@@ -25,7 +25,7 @@ class ProgressLine:
         self._width = 0
 
     def update(self, strategy: Strategy) -> None:
-        self.show(lambda: describe(strategy))
+        self.show(lambda: self._of(strategy))
 
     def show(self, text: Callable[[], str]) -> None:
         """Show a text if the interval has passed; `text` is called only then."""
@@ -36,7 +36,7 @@ class ProgressLine:
 
     def finish(self, strategy: Strategy, message: str) -> None:
         """Write the last line and the reason for the stop."""
-        self._write(describe(strategy))
+        self._write(self._of(strategy))
         self.close()
         self._stream.write(f"{message}\n")
         self._stream.flush()
@@ -48,9 +48,16 @@ class ProgressLine:
             self._stream.flush()
             self._width = 0
 
+    def _of(self, strategy: Strategy) -> str:
+        return describe(strategy, self._columns() if self._terminal else None)
+
+    @staticmethod
+    def _columns() -> int:
+        return shutil.get_terminal_size().columns - 1  # a line that wraps cannot be rewritten
+
     def _write(self, text: str) -> None:
         if self._terminal:
-            text = text[: shutil.get_terminal_size().columns - 1]  # a line that wraps cannot be rewritten
+            text = text[: self._columns()]
             self._stream.write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
@@ -58,23 +65,25 @@ class ProgressLine:
         self._stream.flush()
 
 
-def describe(strategy: Strategy) -> str:
-    """The progress of a run in one line."""
+def describe(strategy: Strategy, columns: int | None = None) -> str:
+    """The progress of a run in one line. The last parts are left out where it would have more than `columns`."""
     state = strategy.state
     if state.iteration == 0:
         return f"{strategy.method}: starting"
     mean, spread = (float(strategy.history.last(name, 1)[0]) for name in ("mean_loss", "spread"))
+    share = fraction_done(strategy)
+    left = f", <{duration(state.seconds * (1.0 - share) / share)} left" if 0.0 < share < 1.0 else ""
     parts = [
-        f"{strategy.method} iteration {state.iteration}:",
+        f"{strategy.method} {100.0 * share:.0f}%{left}" if share else strategy.method,
         f"best {state.best_fun:.5g}",
         f"mean {mean:.5g}",
-        f"spread {spread:.2g}",
         f"{state.evaluations} evals",
         duration(state.seconds),
+        f"iteration {state.iteration}",
+        f"spread {spread:.2g}",
     ]
-    share = fraction_done(strategy)
-    if 0.0 < share < 1.0:
-        parts.append(f"{100.0 * share:.0f}%, <{duration(state.seconds * (1.0 - share) / share)} left")
+    while columns is not None and len(parts) > 1 and len("  ".join(parts)) > columns:
+        del parts[-1]
     return "  ".join(parts)
 
 

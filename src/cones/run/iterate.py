@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from cones.evaluate import Evaluator
 from cones.progress.stopping import StopReason
+from cones.run.log import RunLog
 from cones.space.lagrangian import split
 from cones.strategy import Strategy
 from cones.types import Vector
@@ -52,6 +53,7 @@ def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observ
         for observer in observers:
             stack.callback(observer.ended)
         stack.enter_context(evaluator)
+        log = stack.enter_context(RunLog(strategy, evaluator))
         for observer in observers:
             observer.begun()
         while (reason := _reason(strategy, observers)) is None:
@@ -62,12 +64,15 @@ def iterate(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observ
             asked = time.perf_counter()
             losses, constraints = split(evaluator.losses(candidates))
             evaluated = time.perf_counter()
+            log.evaluated()
             for observer in observers:
                 observer.evaluated(losses, evaluated - asked)
             strategy.tell(candidates, losses, constraints)
             seconds = asked - begin + time.perf_counter() - evaluated
             for observer in observers:
                 observer.told(seconds)
+            log.told()
+        log.finished(reason)
         for observer in observers:
             observer.finished(reason)
     return reason

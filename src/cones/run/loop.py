@@ -10,15 +10,17 @@ from contextlib import suppress
 from os import PathLike, fspath
 from typing import Any
 
-from scipy.optimize import OptimizeResult
-
 from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.evaluate import Evaluator
+from cones.evaluate.race import RacingEvaluator
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
+from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.display import ProgressLine
 from cones.run.iterate import Observer, iterate
 from cones.run.noise import Estimate, FinalEvaluations
+from cones.run.notebook import NotebookProgress, in_notebook
+from cones.run.racing import RaceReport
 from cones.run.start import StartEvaluation
 from cones.space.lagrangian import split
 from cones.storage import check_storable
@@ -41,19 +43,23 @@ def run_to_end(
     checkpoint_every: int | None,
     noisy: bool | None = None,
     estimate: Estimate | None = None,
-) -> OptimizeResult:
+    function: str = "",
+) -> Result:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
-    `estimate` is that of the checkpoint from which the run continues.
+    `estimate` is that of the checkpoint from which the run continues, `function` the name for it.
     """
     outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
+    race = RaceReport(strategy, evaluator) if isinstance(evaluator, RacingEvaluator) else None
     display = _Display(strategy) if disp else None
     observers: list[Observer] = [StartEvaluation(strategy, evaluator, outcome.failed_in), outcome, outcome.final]
+    observers += [race] if race else []
     try:
         if callback is not None and not callable(callback):
             raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
         if checkpoint is not None:
-            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy}
+            run = {"vectorized": vectorized, "checkpoint_every": checkpoint_every, "noisy": noisy, "function": function}
+            run["early_end"] = race is not None
             observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final))
         if display:
             observers.append(display)
@@ -72,9 +78,12 @@ def run_to_end(
         with suppress(AttributeError):  # some exceptions accept no attributes
             error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
         raise
+    result = outcome.result(reason)
+    if race:
+        race.complete(result)
     if display:
-        display.finish(reason.message + outcome.final.estimate.sentence() + outcome.summary())
-    return outcome.result(reason)
+        display.finish(result.message + outcome.summary())
+    return result
 
 
 class _Outcome(Observer):
@@ -102,7 +111,7 @@ class _Outcome(Observer):
         count = len(self._failures)
         return f" {count} evaluations failed, the last in {self._failures[-1]}." if count else ""
 
-    def result(self, reason: StopReason) -> OptimizeResult:
+    def result(self, reason: StopReason) -> Result:
         strategy, partial = self._strategy, self._evaluator.partial
         result, estimate = strategy.result_with(reason), self.final.estimate
         result.failures = self._failures
@@ -154,10 +163,10 @@ class _Saver(Observer):
 
 
 class _Display(Observer):
-    """Progress on standard error."""
+    """Progress on standard error, or in a notebook."""
 
     def __init__(self, strategy: Strategy) -> None:
-        self._strategy, self._line = strategy, ProgressLine()
+        self._strategy, self._line = strategy, NotebookProgress() if in_notebook() else ProgressLine()
 
     def told(self, seconds: float) -> None:
         self._line.update(self._strategy)

@@ -14,7 +14,6 @@ from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy.optimize import OptimizeResult
 
 from cones.beliefs import Belief
 from cones.checks import check_bool, check_integer, check_non_negative, check_one_of
@@ -22,14 +21,16 @@ from cones.component import suggestion
 from cones.divergences import Chart, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimator
-from cones.evaluate import Objective, Workers, evaluator_from
+from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
 from cones.progress import CATOL
 from cones.restarts import Bipop, Restarts
+from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
+from cones.run.racing import racing_evaluator
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.space.constraints import constraints_from
@@ -62,6 +63,7 @@ def minimize(
     workers: Workers = 1,
     timeout: float | None = None,
     retries: int | None = None,
+    early_end: bool = False,
     disp: bool = False,
     rng: Rng = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -93,7 +95,7 @@ def minimize(
     diagonal: bool | None = None,
     options: Mapping[str, Any] | None = None,
     **unknown: Never,
-) -> OptimizeResult:
+) -> Result:
     """Minimise a function without its gradient.
 
     Args:
@@ -118,7 +120,10 @@ def minimize(
         timeout: seconds per candidate before it counts as lost; for processes, executors and clusters.
         retries: how many times to retry a candidate that raises, hangs or loses its worker before it counts as NaN. By
             default, exceptions of `fun` propagate, and lost workers and hanging calls are retried twice.
-        disp: show progress on standard error.
+        early_end: end candidates that are sure to be among the worse half of their population. `fun` is called with
+            the further argument `race`: `race.is_over(loss_so_far, share_done)` is True when it may return; see
+            `cones.Race`. An ended candidate counts by its rank, as if costs came evenly.
+        disp: show progress on standard error, or as a bar in a notebook.
         checkpoint: file for checkpoints, for `cones.resume` after a crash.
         checkpoint_every: iterations between checkpoints; by default, one after each iteration that ends at least 30
             seconds after the last one.
@@ -208,8 +213,23 @@ def minimize(
             raise InputError(
                 f"checkpoint: {checkpoint} exists; continue it with cones.resume, or move it away to start a new run"
             )
-        evaluator = evaluator_from(objective, workers, timeout, retries)
-        return run_to_end(strategy, evaluator, bool(vectorized), callback, disp, checkpoint, checkpoint_every, noisy)
+        if check_bool("early_end", early_end):
+            evaluator: Evaluator = racing_evaluator(
+                strategy, fun, tuple(objective.args), bool(vectorized), workers, timeout, retries
+            )
+        else:
+            evaluator = evaluator_from(objective, workers, timeout, retries)
+        return run_to_end(
+            strategy,
+            evaluator,
+            bool(vectorized),
+            callback,
+            disp,
+            checkpoint,
+            checkpoint_every,
+            noisy,
+            function=checkpoints.name_of(fun),
+        )
 
 
 def _worth_restarts(x0: ArrayLike | Belief | Space, maxfev: float | None, maxtime: float | None) -> bool:
@@ -231,7 +251,7 @@ def scipy_method(
     hessp: Any = None,
     tol: float | None = None,
     **options: Any,
-) -> OptimizeResult:
+) -> Result:
     """CoNES as a method of SciPy: `scipy.optimize.minimize(fun, x0, method=cones.scipy_method)`.
 
     `options` are the keyword arguments of `cones.minimize`; `tol` sets xtol and ftol.

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any, Unpack
 
-from scipy.optimize import OptimizeResult
-
 from cones.checks import check_bool, check_integer, check_kind
 from cones.errors import CheckpointError, InputError
-from cones.evaluate import Objective, Workers, evaluator_from
+from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
 from cones.files import check_path
 from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
+from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.loop import run_to_end
 from cones.run.noise import Estimate, with_reserve
+from cones.run.racing import racing_evaluator
 from cones.space.constraints import constraints_from
 from cones.space.named import NamedFunction, named_constraints
 
@@ -35,17 +36,18 @@ def resume(
     workers: Workers = 1,
     timeout: float | None = None,
     retries: int | None = None,
+    early_end: bool | None = None,
     disp: bool = False,
     checkpoint_every: int | None = None,
     allow: Iterable[Any] = (),
     **limits: Unpack[Limits],
-) -> OptimizeResult:
+) -> Result:
     """Continue a run of `minimize` from its checkpoint, bit for bit as if it had not stopped.
 
     Args:
         path: the checkpoint. The run continues to write it.
-        fun, args, constraints: as given to `minimize`; a checkpoint contains no code.
-        vectorized, checkpoint_every: by default, as given to `minimize`.
+        fun, args, constraints: as given to `minimize`; a checkpoint contains no code. A function of another name warns.
+        vectorized, early_end, checkpoint_every: by default, as given to `minimize`.
         callback, workers, timeout, retries, disp: as for `minimize`.
         allow: custom components that the checkpoint may contain: classes, functions, or "module:Class". Nothing else is
             imported or executed.
@@ -82,13 +84,25 @@ def resume(
             constraints = named_constraints(constraints, strategy.space, rows)
         parts = constraints_from(constraints, strategy.start_point(), rows)
         count, known = (0 if parts is None else parts.count), strategy.state.lagrangian
-        if count != (before := 0 if known is None else known.count):
-            raise InputError(f"constraints: expected {before} numbers per candidate, as before, got {count}")
+        if count != (expected := 0 if known is None else known.count):
+            raise InputError(f"constraints: expected {expected} numbers per candidate, as before, got {count}")
         objective = Objective(fun, args if isinstance(args, tuple) else (args,), rows, constraints=parts)
         if checkpoint_every is not None:
             every = check_integer("checkpoint_every", checkpoint_every, 1)
-        evaluator = evaluator_from(objective, workers, timeout, retries)
-        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate)
+        if bool(run.get("early_end", False)) if early_end is None else check_bool("early_end", early_end):
+            evaluator: Evaluator = racing_evaluator(
+                strategy, fun, tuple(objective.args), rows, workers, timeout, retries
+            )
+        else:
+            evaluator = evaluator_from(objective, workers, timeout, retries)
+        function = checkpoints.name_of(fun)
+        if (before := run.get("function")) and checkpoints.is_another(function, before):
+            warnings.warn(
+                f"fun: the run in {path} was started with {before}, and continues with {function}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return run_to_end(strategy, evaluator, rows, callback, disp, path, every, noisy, estimate, function)
 
 
 def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[bool | None, int | None, Estimate]:
@@ -96,6 +110,9 @@ def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[boo
     noisy, every, estimate = (run.get(name) for name in ("noisy", "checkpoint_every", "estimate"))
     try:
         check_bool("vectorized", run.get("vectorized", False))
+        check_bool("early_end", run.get("early_end", False))
+        if not isinstance(name := run.get("function", ":"), str) or ":" not in name:
+            raise InputError(f"function: expected module:name, got {name!r:.80}")
         check_kind("estimate", estimate, (Estimate, type(None)))
         noisy = None if noisy is None else check_bool("noisy", noisy)
         every = None if every is None else check_integer("checkpoint_every", every, 1)

@@ -23,10 +23,10 @@ class NamedFunction:
     space: Space
     vectorized: bool = False
 
-    def __call__(self, x: np.ndarray[Any, Any], *args: Any) -> Any:
+    def __call__(self, x: np.ndarray[Any, Any], *args: Any, **further: Any) -> Any:
         if self.vectorized:
-            return self.fun([self.space.decode(row) for row in x], *args)
-        return self.fun(self.space.decode(x), *args)
+            return self.fun([self.space.decode(row) for row in x], *args, **further)
+        return self.fun(self.space.decode(x), *args, **further)
 
 
 def named_constraints(constraints: Any, space: Space, vectorized: bool) -> Any:

@@ -1,0 +1,49 @@
+"""The parser of all commands: errors in one line, negative numbers as values, and no flag that overwrites another."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+__all__ = ["Once", "OnceBoolean", "Parser"]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser with one-line errors that reads -1,2 and -1e3 as numbers, not as options.
+
+    A flag with a value may be given once: of two, argparse would silently use the last.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"^-(\.?\d|inf)")
+        self.register("action", None, Once)
+        self.register("action", "store", Once)
+        self.given: dict[str, str] = {}  # the flags so far, by what they set
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.given = {}
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"cones: {message} (see {self.prog} --help)\n")
+
+
+class _GivenOnce(argparse.Action):
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        assert isinstance(parser, Parser)
+        if option is not None and (before := parser.given.get(self.dest)):
+            parser.error(f"{before}: expected once, got {'it twice' if option == before else f'{option} as well'}")
+        parser.given[self.dest] = option or ""
+        super().__call__(parser, namespace, values, option)
+
+
+class Once(_GivenOnce, argparse._StoreAction):
+    """Store a value; the flag may be given once."""
+
+
+class OnceBoolean(_GivenOnce, argparse.BooleanOptionalAction):
+    """--name and --no-name, of which one may be given."""
