@@ -201,7 +201,7 @@ class TestMinimizeFunction:
             (("--dim", "2", "--restarts", "2"), "was started with a different --restarts"),
             (("--dim", "2", "--seed", "5"), "was started with a different --seed"),
             (("--dim", "2", "--bounds", "5", "9"), "was started with a different --bounds"),
-            (("--dim", "2", "--x0", "1,2"), "expected either --x0 or --dim"),
+            (("--dim", "2", "--x0", "1,2"), "expected either --x0, --dim or --space"),
         ):
             seed = () if "--seed" in flags else ("--seed", "0")
             again = ("--popsize", "4", "--maxiter", "3", "--quiet", "--checkpoint", "run.ckpt", "--resume")
@@ -561,7 +561,7 @@ class TestMinimizeCommand:
         (["minimize", "losses:constant", "--dim", "2"], "expected a function, got int"),
         (["minimize", "losses", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--dim", "2"], "expected either MODULE:FUNCTION or --command"),
-        (["minimize", "losses:sphere"], "where to start: expected either --x0 or --dim"),
+        (["minimize", "losses:sphere"], "where to start: expected either --x0, --dim or --space"),
         (["minimize", "losses:sphere", "--x0", "1,a"], "--x0: expected numbers separated by commas"),
         (["minimize", "losses:sphere", "--dim", "0"], "--dim: expected at least 1, got 0"),
         (["minimize", "losses:sphere", "--dim", "2", "--maxfev", "-5"], "maxfev: expected at least 1, got -5"),

@@ -96,8 +96,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--sigma0",
         metavar="S",
-        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each; with --space, a share "
-        "of the ranges (default 0.25)",
+        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each; with --space a "
+        "share of the ranges (default 0.25)",
     )
     start.add_argument(
         "--bounds",
