@@ -30,6 +30,8 @@ ORDER: list[tuple[str, ...]] = [
     ("strategy",),
     ("evolution", "baselines"),
     ("defaults", "evaluate"),
+    ("composition",),
+    ("relatives",),
     ("mixed",),
     ("methods",),
     ("run",),

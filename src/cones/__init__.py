@@ -27,6 +27,7 @@ from cones.methods import ES, NES, CoNES
 from cones.optimizers import SGD, Adam, Direct, Optimizer
 from cones.plots import plot
 from cones.progress.stopping import StopReason
+from cones.relatives import ARS, MORE, TRCMA, TRES
 from cones.result import Result
 from cones.run.checkpoint import load
 from cones.run.minimize import minimize, scipy_method
@@ -55,6 +56,7 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARS",
     "CMA",
     "ES",
     "NES",
@@ -80,6 +82,7 @@ __all__ = [
     "InputError",
     "Integer",
     "LowRankGaussian",
+    "MORE",
     "MissingExtraError",
     "Optimizer",
     "Poisson",
@@ -95,6 +98,8 @@ __all__ = [
     "StepStatus",
     "StopReason",
     "Strategy",
+    "TRES",
+    "TRCMA",
     "__version__",
     "load",
     "minimize",

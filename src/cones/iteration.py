@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cones.beliefs import Belief, Step
@@ -63,9 +63,22 @@ class Algorithm(Storable):
         return Population(belief, self.estimator.plan(state.estimator, design), noise, iteration)
 
     def update(self, state: AlgorithmState, sample: Sample, info: IterationInfo) -> Outcome:
-        """Lines 5 to 7: from evaluated candidates to the next belief."""
-        belief, past = sample.belief, sample.followed(self.estimator.remembers)
+        """Lines 5 to 7: from evaluated candidates to the next belief, once per epoch of the estimator."""
+        before, past = sample.belief, sample.followed(self.estimator.remembers)
         design = self.design.update(state.design, sample.plan, sample.utilities)
+        state = replace(state, design=design, past=past)
+        outcome = self._epoch(state, sample, info)
+        for _ in range(1, self.estimator.epochs):
+            if outcome.status.ok:
+                outcome = self._epoch(outcome.state, sample._replace(moved=outcome.belief), info)
+        if self.estimator.epochs > 1:
+            shift = outcome.belief.mean - before.mean
+            total = {"step": math.sqrt(inner(shift, shift)), "kl": outcome.belief.kl(before)}
+            outcome = outcome._replace(columns={**outcome.columns, **total})
+        return outcome
+
+    def _epoch(self, state: AlgorithmState, sample: Sample, info: IterationInfo) -> Outcome:
+        belief = sample.belief if sample.moved is None else sample.moved
         # 5
         estimate, estimator = checked_pair(self.estimator.estimate(state.estimator, sample), Estimate, self.estimator)
         # 6
@@ -74,12 +87,13 @@ class Algorithm(Storable):
         check_columns((*step.columns, *estimate.diagnostics))
         columns = {"multiplier": step.multiplier, "gap": step.gap, **step.columns, **estimate.diagnostics}
         del estimate  # its arrays are large
+        state = replace(state, estimator=estimator, step=rule)
         if not step.status.ok:
-            return Outcome(belief, AlgorithmState(design, estimator, rule, state.optimizer, past), columns, step.status)
+            return Outcome(belief, state, columns, step.status)
         # 7
         optimizer = self.optimizer.start(step) if state.optimizer is None else state.optimizer
         step, optimizer = self.optimizer.update(optimizer, step)
         belief, kl = belief.move(step)
         belief = with_neighbours(belief, info.box, sample.plan.popsize)
         columns |= {"step": math.sqrt(inner(step.shift, step.shift)), "kl": kl}
-        return Outcome(belief, AlgorithmState(design, estimator, rule, optimizer, past), columns, step.status)
+        return Outcome(belief, replace(state, optimizer=optimizer), columns, step.status)

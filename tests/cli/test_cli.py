@@ -161,7 +161,8 @@ class TestMinimizeFunction:
     def test_progress_and_workers(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("minimize", "losses:sphere", "--dim", "2", "--popsize", "4", "--maxiter", "3", "--workers", "2") == 0
         output = capsys.readouterr()
-        assert "CoNES iteration 3:" in output.err
+        assert "CoNES 100%" in output.err
+        assert "iteration 3" in output.err
         assert json.loads(output.out)["nit"] == 3
 
     def test_x0_from_a_file_and_result_to_a_file(self) -> None:

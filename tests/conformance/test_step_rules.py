@@ -21,7 +21,9 @@ every_rule = variants("step")
 # Rules whose covariance goes on by what they remember where all losses are tied.
 FOLLOWS_MEMORY = ("balls", "low_rank", "factors")
 # What a step does if the gradient is multiplied by a positive number.
-INVARIANT, LINEAR = ("convex", "balls", "evolution_path", "low_rank", "factors"), ("plain", "natural")
+INVARIANT = ("convex", "balls", "evolution_path", "low_rank", "ars", "tr_cma", "more", "factors")
+LINEAR = ("plain", "natural")
+FORMULAS = (*LINEAR, "ars")
 DIM, SAMPLES = 6, 12
 INFO = IterationInfo(240, 10_000.0)
 
@@ -135,5 +137,5 @@ def test_a_call_changes_nothing_but_what_it_returns(name: str, settings, kind: s
 @every_rule
 def test_formulas_and_solvers_say_which_they_are(name: str, settings) -> None:
     (step, _), *_ = steps(make("step", name, settings), "diagonal", [3])
-    assert step.status is (StepStatus.FORMULA if name in LINEAR else StepStatus.OPTIMAL)
-    assert np.isfinite(step.multiplier) == (name not in LINEAR)
+    assert step.status is (StepStatus.FORMULA if name in FORMULAS else StepStatus.OPTIMAL)
+    assert np.isfinite(step.multiplier) == (name not in FORMULAS)

@@ -31,6 +31,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"belief": "diagonal", "dtype": "float32"},
         {"chunked": True},
     ],
+    "ars": [{}, {"estimator": "best_directions,share=0.5", "step": "ars,step_size=0.1", "popsize": 20}],
+    "tres": [{}, {"estimator": "clipped,epochs=3", "optimizer": "adam,learning_rate=0.05", "chunked": True}],
+    "more": [{}, {"step": "more,radius=0.7,rate=0.95", "popsize": 20}],
+    "trcma": [{}, {"step": "tr_cma,shape=4", "belief": "diagonal"}],
     "cma": [{}, {"diagonal": True}],
     "sepcma": [{}],
 }

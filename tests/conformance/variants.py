@@ -24,6 +24,11 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     "estimator": {
         "score_function": [{}],
         "asebo": [{}, {"warm_up": 2, "archive": 5, "share": 0.8}],
+        "best_directions": [{}, {"share": 0.75}],
+        "clipped": [{}, {"epochs": 1, "clip": 0.5}],
+        "orthogonal": [{}, {"block": 3}],
+        "past_directions": [{}, {"directions": 2}],
+        "rbo": [{}, {"fit": "absolute"}, {"reuse": 2, "ridge": 0.5}],
         "recombination": [{}],
         "quadratic": [{"keep": 0.65}, {"keep": 0.7, "ridge": 0.1}],
         "elite": [{}],
@@ -31,6 +36,9 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     },
     "step": {
         "plain": [{}],
+        "ars": [{}, {"step_size": 0.3}],
+        "tr_cma": [{}, {"mean": 0.2, "scale": 0.5, "shape": 5.0}],
+        "more": [{}, {"radius": 0.3, "rate": 0.9, "least_entropy": -1000.0}],
         "natural": [{}],
         "convex": [
             {"radius": 0.7},

@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cones
@@ -12,6 +13,7 @@ from cones import InputError
 from cones.experiments.session import session_of
 from cones.experiments.spec import Experiment
 from cones.experiments.toml import experiment_from, read_experiment
+from cones.records import Folder, execute, read_record
 from cones.restarts import Bipop, Growing
 
 GOOD: dict[str, Any] = {
@@ -203,3 +205,25 @@ def test_numbers_and_prose_are_no_long_keys(tmp_path: Path) -> None:
     path.write_text("seeds = 1\nlist = [" + "1.5, " * 500 + "]\nnote = '" + "e.g. this. " * 20 + "'\n")
     with pytest.raises(InputError, match="list: unknown key"):
         read_experiment(path)
+
+
+def test_a_share_of_corrupted_losses_is_declared_like_noise() -> None:
+    problems = [{"problem": "sphere", "dim": 3, "corrupted": 0.2}]
+    experiment = experiment_from({**GOOD, "problems": problems})
+    (problem,) = experiment.problems
+    assert problem.label == "Sphere 20% corrupted, 3-D"
+    assert problem.make().name == "sphere 20% corrupted"
+    assert Experiment.from_specification(experiment.specification()) == experiment
+    with pytest.raises(InputError, match=r"problems\[0\].corrupted: expected a number in \[0, 1\), got 1.5"):
+        experiment_from({**GOOD, "problems": [{**problems[0], "corrupted": 1.5}]})
+
+
+def test_the_loss_at_the_mean_is_not_corrupted(tmp_path: Path) -> None:
+    problems = [{"problem": "sphere", "dim": 3, "corrupted": 0.9}]
+    experiment, place, means = experiment_from({**GOOD, "problems": problems}), Folder(tmp_path / "results"), []
+    place.claim(experiment.specification())
+    run = next(iter(experiment.runs()))
+    execute(session_of, run, place, lambda session: means.append(session.strategy.state.belief.mean))
+    recorded = read_record(next((tmp_path / "results" / "runs").glob("*.json.gz"))).columns["loss_at_mean"]
+    expected = [float(mean @ mean) for mean in means[: len(recorded)]]
+    np.testing.assert_allclose(np.asarray(recorded, float), expected, rtol=1e-6)

@@ -358,7 +358,7 @@ class TestCommandLine:
             (["--estimator", "no_such_module:Thing"], "estimator: no module named 'no_such_module'"),
             (
                 ["--estimator", "own_components:Cut"],
-                "estimator: expected one of 'score_function', 'asebo', 'recombination', 'quadratic', 'module:Class' or",
+                "estimator: expected one of 'score_function', 'asebo', 'best_directions', 'clipped', 'orthogonal',",
             ),
             (["--estimator", "own_components:Averaged,deca=1"], "did you mean decay?"),
             (["--estimator", "score_functio"], "did you mean score_function?"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cones import InputError
-from cones.problems import PROBLEMS, Ellipsoid, Noisy, Rotated, Shifted, Sphere, problem_from
+from cones.problems import PROBLEMS, Corrupted, Ellipsoid, Noisy, Rotated, Shifted, Sphere, problem_from
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -40,3 +40,32 @@ def test_noise_is_normal_and_can_be_repeated() -> None:
     assert relative(X[0]) == Sphere(3)(X[0])  # a single loss has no spread
     with pytest.raises(InputError, match="deviation: expected a positive number"):
         Noisy(Sphere(3), 0.0)
+
+
+def test_a_share_of_the_losses_is_corrupted_and_the_others_are_exact() -> None:
+    problem = problem_from("sphere", 3, corrupted=0.2)
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    losses, truth = problem(X), Sphere(3)(X)
+    wrong = losses != truth
+    assert wrong.mean() == pytest.approx(0.2, abs=0.02)
+    assert (losses[wrong] < 0.0).mean() == pytest.approx(0.5, abs=0.06)
+    sizes = np.log10(np.abs(losses[wrong]))  # uniform between -3 and 6
+    np.testing.assert_allclose(np.quantile(sizes, [0.0, 0.25, 0.5, 0.75, 1.0]), np.linspace(-3.0, 6.0, 5), atol=0.5)
+    np.testing.assert_array_equal(problem(X[::-1]), losses[::-1])
+    np.testing.assert_array_equal([problem(x) for x in X[:20]], losses[:20])
+    assert ((Corrupted(Sphere(3), 0.2, rng=1)(X) != truth) != wrong).any()
+    np.testing.assert_array_equal(Corrupted(Sphere(3), 0.0)(X), truth)
+    assert problem.name == "sphere 20% corrupted"
+
+
+def test_noise_and_corruption_of_one_seed_are_independent() -> None:
+    X = np.random.default_rng(1).standard_normal((4000, 2))
+    noise = Noisy(Sphere(2), 1.0)(X) - Sphere(2)(X)
+    wrong = Corrupted(Sphere(2), 0.5)(X) != Sphere(2)(X)
+    assert abs(noise[wrong].mean() - noise[~wrong].mean()) < 0.12
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, np.nan])
+def test_a_share_outside_of_0_to_1_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match=r"share: expected a (number in \[0, 1\)|finite number), got"):
+        Corrupted(Sphere(3), share)

@@ -194,7 +194,10 @@ def slow(x: np.ndarray) -> float:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "cmaes"}, "method: expected one of 'es', 'nes', 'cones', 'cma', 'sepcma', got 'cmaes'"),
+        (
+            {"method": "cmaes"},
+            "method: expected one of 'es', 'nes', 'cones', 'ars', 'tres', 'more', 'trcma', 'cma', 'sepcma', got",
+        ),
         ({"checkpoint_every": 5}, "checkpoint_every: expected together with checkpoint"),
         ({"checkpoint_every": 0, "checkpoint": "x"}, "checkpoint_every: expected at least 1, got 0"),
         ({"fun": 3}, "fun: expected a callable, got int"),

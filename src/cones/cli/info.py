@@ -87,7 +87,8 @@ def problems(_: argparse.Namespace) -> int:
     for name, problem in PROBLEMS.items():
         low, high = problem.domain
         print(f"{name:17}{inspect.getdoc(problem)}\n{'':17}domain [{low:g}, {high:g}]")
-    print("\nIn an experiment file each needs dim. Optional keys: shift, rotation (a seed), noise (a deviation).")
+    print("\nIn an experiment file each needs dim. Optional keys: shift, rotation (a seed), noise (a deviation),")
+    print("corrupted (a share of the losses).")
     return 0
 
 

@@ -90,6 +90,7 @@ class Sample(NamedTuple):
         past: the last `Estimator.remembers` populations, the latest first.
         told: what the merits come from; None without constraints. Merits change from one iteration to the next, so an
             estimator that keeps losses keeps `values`, and gets them again by `losses_of`.
+        moved: the belief after earlier epochs with this population; None in the first. The estimate is in its frame.
     """
 
     population: Population
@@ -98,6 +99,7 @@ class Sample(NamedTuple):
     utilities: Vector
     past: tuple[PastPopulation, ...] = ()
     told: Told | None = None
+    moved: Belief | None = None
 
     @property
     def values(self) -> Vector | Matrix:
@@ -144,10 +146,15 @@ class Estimator(Component, ABC):
 
     Attributes:
         remembers: number of past populations in `Sample.past`.
+        epochs: number of estimates, and steps, from each population.
     """
 
     kind: ClassVar[str] = "estimator"
     remembers: ClassVar[int] = 0
+    epochs: int = 1
+
+    def check(self, dim: int, plan: Plan) -> None:
+        """Raise if the estimator cannot work in `dim` dimensions with populations of this plan."""
 
     def plan(self, state: Any, plan: Plan) -> Plan:
         """The plan of the next population, given the design's plan."""

@@ -26,7 +26,7 @@ from cones.errors import InputError
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, Sample
 from cones.types import Matrix, Vector
 
-__all__ = ["ScoreFunction", "family_score", "score_function"]
+__all__ = ["ScoreFunction", "family_score", "noise_level", "score_function"]
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,13 @@ def score_function(sample: Sample) -> Estimate:
     mean, moment = belief.moments(sample.noise, odd, even)
     total = float(even.sum())
     gradient = FrameGradient(mean, moment.map(lambda values: 0.5 * (values - total)))
+    return Estimate(gradient, noise_level(belief, utilities), utilities.size)
+
+
+def noise_level(belief: Gaussian, utilities: Vector) -> NoiseLevel:
+    """The noise level of the estimate for these utilities."""
     unit, n, k = math.sqrt(float(utilities @ utilities)) / utilities.size, belief.dim, belief.covariance_freedom
-    noise = NoiseLevel(unit * math.sqrt(n), unit * math.sqrt(0.5 * n), unit * math.sqrt(0.5 * (k - 1)))
-    return Estimate(gradient, noise, utilities.size)
+    return NoiseLevel(unit * math.sqrt(n), unit * math.sqrt(0.5 * n), unit * math.sqrt(0.5 * (k - 1)))
 
 
 def family_score(belief: ExponentialFamily, candidates: Matrix, utilities: Vector) -> Estimate:

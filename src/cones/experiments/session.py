@@ -6,6 +6,7 @@ import numpy as np
 
 from cones.evaluate import Objective, SerialEvaluator
 from cones.experiments.spec import AnyRun, Run
+from cones.problems import Corrupted
 from cones.records.session import Kept, Session
 from cones.rl.spec import TrainingRun
 from cones.rl.training import Training
@@ -25,13 +26,15 @@ class FunctionSession(Session):
     MEASURED = ("loss_at_mean", "evaluation_seconds", "optimizer_seconds")
 
     def __init__(self, run: Run, kept: Kept | None = None) -> None:
-        self._problem = problem = run.problem.make()
+        problem = run.problem.make()
+        self._measured = problem.problem if isinstance(problem, Corrupted) else problem
         strategy, state = kept or (run.method.strategy(np.full(problem.dim, run.mean), run.sigma, run.seed), None)
         super().__init__(strategy, SerialEvaluator(Objective(problem, vectorized=True)), state)
 
     def told(self, seconds: float) -> None:
+        """Record the loss at the mean, which is never corrupted: it says where the run is."""
         super().told(seconds)
-        self._rows[self.iteration - 1]["loss_at_mean"] = float(self._problem(self.strategy.state.belief.mean))
+        self._rows[self.iteration - 1]["loss_at_mean"] = float(self._measured(self.strategy.state.belief.mean))
 
     def headline(self) -> str:
         if not self.iteration:

@@ -7,7 +7,7 @@ start = { mean = 0.0, sigma = 1.0 }
 
 [[problems]]
 problem = "sphere"            # see `cones problems`
-dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, sigma, maxfev
+dim = 5000                    # optional: shift, rotation (a seed), noise, relative_noise, corrupted, sigma, maxfev
 
 [[methods]]
 method = "cones"              # see `cones methods`
@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from cones.checks import check_integer, check_number, check_one_of, check_positive
+from cones.checks import check_fraction, check_integer, check_number, check_one_of, check_positive
 from cones.errors import InputError
 from cones.experiments.spec import AnyRun, Experiment
 from cones.files import check_path
@@ -159,7 +159,8 @@ def _check_names(experiment: Experiment) -> None:
 
 
 def _problem(table: Any, place: str) -> ProblemSpec:
-    keys = Keys(table, place, ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "sigma", "maxfev"))
+    names = ("problem", "dim", "shift", "rotation", "noise", "relative_noise", "corrupted", "sigma", "maxfev")
+    keys = Keys(table, place, names)
     shift, rotation = keys.get("shift", None), keys.get("rotation", None)
     return ProblemSpec(
         problem=check_one_of(f"{place}problem", keys.need("problem"), tuple(PROBLEMS)),
@@ -167,6 +168,7 @@ def _problem(table: Any, place: str) -> ProblemSpec:
         shift=None if shift is None else check_number(f"{place}shift", shift),
         rotation=None if rotation is None else check_integer(f"{place}rotation", rotation, 0),
         maxfev=check_integer(f"{place}maxfev", keys.need("maxfev"), 1) if keys.has("maxfev") else None,
+        corrupted=check_fraction(f"{place}corrupted", keys.need("corrupted")) if keys.has("corrupted") else None,
         **{
             name: check_positive(f"{place}{name}", keys.need(name))
             for name in ("noise", "relative_noise", "sigma")

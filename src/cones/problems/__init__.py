@@ -19,11 +19,12 @@ from cones.problems.functions import (
 )
 from cones.problems.kinks import L1Norm, MaxNorm, TotalVariation, WeightedL1
 from cones.problems.problem import Problem
-from cones.problems.wrappers import Noisy, Rotated, Shifted
+from cones.problems.wrappers import Corrupted, Noisy, Rotated, Shifted
 
 __all__ = [
     "PROBLEMS",
     "Ackley",
+    "Corrupted",
     "Ellipsoid",
     "Griewank",
     "L1Norm",
@@ -59,8 +60,9 @@ def problem_from(
     rotation: int | None = None,
     noise: float | None = None,
     relative_noise: float | None = None,
+    corrupted: float | None = None,
 ) -> Problem:
-    """A problem by name, optionally shifted, rotated (`rotation` is a seed) and noisy.
+    """A problem by name, optionally shifted, rotated (`rotation` is a seed), noisy, with a share of corrupted losses.
 
     Example:
         >>> problem_from("sphere", 2, shift=3.0)([3.0, 3.0])
@@ -75,4 +77,6 @@ def problem_from(
         problem = Noisy(problem, noise)
     if relative_noise is not None:
         problem = Noisy(problem, relative_noise, relative=True)
+    if corrupted is not None:
+        problem = Corrupted(problem, corrupted)
     return problem

@@ -1,18 +1,19 @@
-"""Wrappers that shift, rotate or add noise to a problem. They can be nested."""
+"""Wrappers that shift, rotate, add noise to or corrupt a problem. They can be nested."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cones.checks import check_positive, check_vector
+from cones.checks import check_fraction, check_positive, check_vector
 from cones.problems.problem import Problem
 from cones.sampling import Rng, seed_from
 from cones.types import Matrix, Vector
 
-__all__ = ["Noisy", "Rotated", "Shifted"]
+__all__ = ["Corrupted", "Noisy", "Rotated", "Shifted"]
 
 
 class _Wrapper(Problem):
@@ -80,10 +81,38 @@ class Noisy(_Wrapper):
         return self.problem.optimum
 
     def losses(self, X: Matrix) -> Vector:
-        key = self.seed.to_bytes(16, "little")
-        noise = np.empty(len(X))
-        for index, row in enumerate(X):
-            digest = hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16, key=key).digest()
-            noise[index] = np.random.default_rng(int.from_bytes(digest, "little")).standard_normal()
+        noise = np.array([rng.standard_normal() for rng in _generators(X, self.seed)])
         losses = self.problem.losses(X)
         return losses + self.deviation * (float(np.std(losses)) if self.relative else 1.0) * noise
+
+
+class Corrupted(_Wrapper):
+    """problem(x), with a share of the losses replaced by arbitrary values: either sign, 10^-3 to 10^6 in size.
+
+    Which losses these are, and the values, are functions of the seed and of the candidate's bits, as in `Noisy`. The
+    lowest loss of a run is likely a corrupted one: compare runs by the loss at the mean, without the wrapper.
+    """
+
+    def __init__(self, problem: Problem, share: float, rng: Rng = 0) -> None:
+        super().__init__(problem, f" {100 * check_fraction('share', share):g}% corrupted")
+        self.share = float(share)
+        self.seed = seed_from(rng)
+
+    @property
+    def optimum(self) -> Vector:
+        return self.problem.optimum
+
+    def losses(self, X: Matrix) -> Vector:
+        losses = np.array(self.problem.losses(X))
+        for index, rng in enumerate(_generators(X, self.seed, b"corrupted")):
+            if rng.random() < self.share:
+                losses[index] = rng.choice([-1.0, 1.0]) * 10.0 ** rng.uniform(-3.0, 6.0)
+        return losses
+
+
+def _generators(X: Matrix, seed: int, use: bytes = b"") -> Iterator[np.random.Generator]:
+    """A generator for each row of X, seeded by its bits; another one for each use."""
+    key = seed.to_bytes(16, "little")
+    for row in X:
+        digest = hashlib.blake2b(np.ascontiguousarray(row).tobytes(), digest_size=16, key=key, person=use).digest()
+        yield np.random.default_rng(int.from_bytes(digest, "little"))

@@ -20,7 +20,10 @@ from cones.types import Vector
 
 __all__ = ["LABELS", "RATES", "MethodSpec", "file_name", "method_from", "seeds_from"]
 
-LABELS = {"es": "ES", "nes": "NES", "cones": "CoNES", "cma": "CMA", "sepcma": "SepCMA"}
+LABELS = {
+    "es": "ES", "nes": "NES", "cones": "CoNES", "ars": "ARS", "tres": "TR-ES", "more": "MORE", "trcma": "TR-CMA",
+    "cma": "CMA", "sepcma": "SepCMA",
+}  # fmt: skip
 # The optimizer and its settings, which stand beside the method's.
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
 # What an experiment gives in other ways: start, seeds and budget; and it has no constraints.

@@ -12,7 +12,7 @@ __all__ = ["ProblemSpec"]
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """A problem with its dimension, its shift, its rotation and its noise."""
+    """A problem with its dimension, its shift, its rotation, its noise and its share of corrupted losses."""
 
     problem: str
     dim: int
@@ -20,6 +20,7 @@ class ProblemSpec:
     rotation: int | None = None
     noise: float | None = None
     relative_noise: float | None = None
+    corrupted: float | None = None
     sigma: float | None = None  # of the start, instead of the experiment's
     maxfev: int | None = None  # instead of the method's
 
@@ -31,6 +32,7 @@ class ProblemSpec:
             rotation=self.rotation,
             noise=self.noise,
             relative_noise=self.relative_noise,
+            corrupted=self.corrupted,
         )
 
     def specification(self) -> dict[str, Any]:
@@ -46,5 +48,6 @@ class ProblemSpec:
         words += [f"rotated {self.rotation}"] if self.rotation is not None else []
         words += [f"noise {self.noise:g}"] if self.noise is not None else []
         words += [f"noise {100 * self.relative_noise:g}%"] if self.relative_noise is not None else []
+        words += [f"{100 * self.corrupted:g}% corrupted"] if self.corrupted is not None else []
         words += [f"sigma {self.sigma:g}"] if self.sigma is not None else []
         return f"{' '.join(words)}, {self.dim}-D"

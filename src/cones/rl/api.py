@@ -72,7 +72,7 @@ def train(
 
     Args:
         task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first.
-        method: "cones", "es", "nes", "cma" or "sepcma".
+        method: "cones", "es", "nes", "ars", "tres", "more", "trcma", "cma" or "sepcma".
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
         rng: the seed. A run with the same seed gives the same numbers, wherever its episodes run.
         out: a folder that keeps the run: checkpoint, record, policy. `resume` continues it.

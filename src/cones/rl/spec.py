@@ -108,12 +108,12 @@ class TrainingRun:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The method's settings, with the paper's for this task where none is given; CMA has PyCMA's own.
+        """The method's settings, with the paper's for this task where ES, NES and CoNES give none.
 
         On other tasks than the paper's, CoNES has adaptive radii and no learning rates.
         """
         given, method = self.method.settings, self.method.method
-        if method in ("cma", "sepcma"):
+        if method not in ("cones", "nes", "es"):
             return dict(given)
         paper = PAPER.get(self.task.task)
         defaults: dict[str, Any] = {"popsize": paper.popsize if paper else OTHERS["popsize"]}

@@ -106,7 +106,7 @@ def minimize(
             candidate, is evaluated first, and is the result if nothing is better; not if `maxfev` leaves no room for it
             beside the first population.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
-        method: "cones", "nes", "es", "cma" or "sepcma".
+        method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
         constraints: SciPy's `LinearConstraint`, `NonlinearConstraint` or dicts with type and fun, one or a list. They
             are evaluated with `fun`, by the same workers; with `vectorized` their functions take a (k, n) array, too,

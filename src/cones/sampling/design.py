@@ -18,10 +18,12 @@ from cones.component import Component, Storable
 from cones.errors import InputError
 from cones.types import Matrix, Vector
 
-__all__ = ["Antithetic", "Auto", "AutoState", "Design", "Independent", "Plan"]
+__all__ = ["PRODUCT_ROWS", "Antithetic", "Auto", "AutoState", "Design", "Independent", "Plan"]
 
 # "auto" draws pairs at least once in this many iterations, because only pairs show whether pairs help.
 PAIRS_AT_LEAST_EVERY = 10
+# Rows of noise per product of matrices.
+PRODUCT_ROWS = 64
 ODD_SHARE_RATE = 0.3
 
 
@@ -32,13 +34,15 @@ class Plan(Storable):
     Attributes:
         popsize: number of candidates.
         mirrored: True if candidates 2 i and 2 i + 1 come from z_i and -z_i.
-        transform: maps each row of standard normals to the noise that the belief uses; None for the identity. A
-            dataclass with `__call__(noise) -> noise`, so that it can be sent to workers and stored.
+        transform: maps rows of standard normals to the noise that the belief uses; None for the identity. A dataclass
+            with `__call__(noise) -> noise`, so that it can be sent to workers and stored.
+        block: number of rows that are transformed together. The transform may mix the rows of a block.
     """
 
     popsize: int
     mirrored: bool = False
     transform: Callable[[Matrix], Matrix] | None = None
+    block: int = PRODUCT_ROWS
 
     @property
     def rows(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from cones.beliefs import Belief
 from cones.errors import InputError
 from cones.kernels.buffers import BufferPool, aligned, new_vector
-from cones.sampling.design import Plan
+from cones.sampling.design import PRODUCT_ROWS, Plan
 from cones.sampling.noise import WORTH_THREADS, NoiseStream
 from cones.space.bounds import Box
 from cones.types import Matrix, Vector
@@ -20,8 +20,6 @@ __all__ = ["Population"]
 
 # Bytes of candidates per chunk, unless one row of noise needs more.
 CHUNK_BYTES = 2**26
-# Rows of noise per product with the factor of a full covariance.
-PRODUCT_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -108,18 +106,19 @@ class Population:
         stop = self.plan.rows if stop is None else stop
         if self.plan.transform is None:
             return self.noise.draw(self.iteration, self.belief.dim, start, stop)
-        first, last = self._aligned(start, stop)
+        size = self.plan.block
+        first, last = self._aligned(start, stop, size)
         noise = self.noise.draw(self.iteration, self.belief.dim, first, last)
-        blocks = [self.plan.transform(noise[k : k + PRODUCT_ROWS]) for k in range(0, last - first, PRODUCT_ROWS)]
+        blocks = [self.plan.transform(noise[k : k + size]) for k in range(0, last - first, size)]
         return np.concatenate(blocks)[start - first : stop - first]
 
-    def _aligned(self, start: int, stop: int) -> tuple[int, int]:
+    def _aligned(self, start: int, stop: int, size: int) -> tuple[int, int]:
         """The blocks of rows that hold rows `start` to `stop`.
 
         The last bits of a product of matrices depend on how many rows it has: whatever rows are asked for, they are
         multiplied in the same blocks.
         """
-        return start - start % PRODUCT_ROWS, min(-(-stop // PRODUCT_ROWS) * PRODUCT_ROWS, self.plan.rows)
+        return start - start % size, min(-(-stop // size) * size, self.plan.rows)
 
     @property
     def _by_spans(self) -> bool:
@@ -146,7 +145,7 @@ class Population:
             self.noise.for_spans(self.iteration, dim, start, stop, use, kept)
             return candidates
         size = count if self.belief.separable else PRODUCT_ROWS
-        first, last = (start, stop) if self.belief.separable else self._aligned(start, stop)
+        first, last = (start, stop) if self.belief.separable else self._aligned(start, stop, PRODUCT_ROWS)
         noise = self.noise_rows(first, last) if drawn is None else drawn[first:last]
         if (first, last) == (start, stop):
             for k in range(0, count, max(size, 1)):

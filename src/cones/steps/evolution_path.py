@@ -54,7 +54,7 @@ from cones.space.bounds import Box
 from cones.steps.rule import IterationInfo, StepRule
 from cones.types import Vector
 
-__all__ = ["EvolutionPath", "EvolutionPathState"]
+__all__ = ["EvolutionPath", "EvolutionPathState", "covariance_rates", "extended_path", "scale_rates"]
 
 # r: the divergence per dimension that a model's step may have.
 START, SMALLEST, LARGEST, GAIN = 0.25, 0.01, 0.5, 0.5
@@ -100,10 +100,8 @@ class EvolutionPath(StepRule):
         unit = math.sqrt(n / samples) / estimate.noise.mean  # absolute weights that sum to 1
         a: Vector = elementwise(lambda part: unit * part, gradient.mean)
 
-        forgetting = (samples + 2.0) / (n + samples + 5.0)
-        damping = 1.0 + forgetting + 2.0 * max(0.0, math.sqrt(max(samples - 1.0, 0.0) / (n + 1.0)) - 1.0)
-        keep, add = 1.0 - forgetting, -math.sqrt(forgetting * (2.0 - forgetting) * samples)
-        path: Vector = elementwise(lambda p, part: keep * p + add * part, state.path, a)
+        forgetting, damping = scale_rates(n, samples)
+        path = extended_path(state.path, a, samples)
         chi = math.sqrt(n) * (1.0 - 1.0 / (4.0 * n) + 1.0 / (21.0 * n * n))
         length = math.sqrt(inner(path, path)) / chi
         growth = min(forgetting / damping * (length - 1.0), LARGEST_GROWTH)
@@ -131,9 +129,7 @@ class EvolutionPath(StepRule):
     ) -> Step[Any]:
         n = path.size
         rate = self.rate or max(1.0, 0.5 * math.log(n))
-        of_path = rate * 2.0 / ((n + 1.3) ** 2 + samples)
-        of_all = rate * 2.0 * max(samples - 1.75 + 1.0 / samples, 0.25) / ((n + 2.0) ** 2 + samples)
-        of_all, of_path = min(of_all, 0.9), min(of_path, 0.9)
+        of_path, of_all = covariance_rates(n, samples, rate)
         # The ascent step is the negative of the descent step, so this is -X.
         change = gradient.covariance.map(lambda values: of_path + 2.0 * of_all * unit * values)
         change = change.plus_outer(path, -of_path)
@@ -149,6 +145,26 @@ class EvolutionPath(StepRule):
             multiplier=1.0,
             gap=0.0,
         )
+
+
+def scale_rates(n: int, samples: float) -> tuple[float, float]:
+    """c_s and d_s of CMA-ES."""
+    forgetting = (samples + 2.0) / (n + samples + 5.0)
+    return forgetting, 1.0 + forgetting + 2.0 * max(0.0, math.sqrt(max(samples - 1.0, 0.0) / (n + 1.0)) - 1.0)
+
+
+def covariance_rates(n: int, samples: float, rate: float = 1.0) -> tuple[float, float]:
+    """c_1 and c_mu of CMA-ES times `rate`, at most 0.9."""
+    of_path = rate * 2.0 / ((n + 1.3) ** 2 + samples)
+    of_all = rate * 2.0 * max(samples - 1.75 + 1.0 / samples, 0.25) / ((n + 2.0) ** 2 + samples)
+    return min(of_path, 0.9), min(of_all, 0.9)
+
+
+def extended_path(path: Vector, a: Vector, samples: float) -> Vector:
+    """The path after an estimate of the ascent direction whose absolute weights sum to 1."""
+    forgetting, _ = scale_rates(path.size, samples)
+    keep, add = 1.0 - forgetting, -math.sqrt(forgetting * (2.0 - forgetting) * samples)
+    return np.asarray(elementwise(lambda p, part: keep * p + add * part, path, a))
 
 
 def _room(belief: Gaussian, box: Box) -> float:

@@ -219,10 +219,6 @@ class FullGaussian(Gaussian):
         inverse = self._inverse_transpose.T
         return np.asarray(inverse @ other.factor), np.asarray(inverse @ (other.mean - self.mean))
 
-    def rows_to_frame(self, candidates: Matrix) -> Matrix:
-        """L^-1 (x - mean) for each row x."""
-        return self._rows_to_frame(candidates - self.mean)
-
     def _rows_to_frame(self, shifts: Matrix) -> Matrix:
         return np.asarray(shifts @ self._inverse_transpose)
 

@@ -122,9 +122,13 @@ class Gaussian(Belief):
         return 0.5 * (self.dim * (1.0 + math.log(2.0 * math.pi)) + self.log_determinant())
 
     def log_density(self, candidates: Matrix) -> Vector:
-        frame = self._rows_to_frame(np.atleast_2d(candidates) - self.mean)
+        frame = self.rows_to_frame(np.atleast_2d(candidates))
         constant = self.dim * math.log(2.0 * math.pi) + self.log_determinant()
         return np.asarray(-0.5 * (np.einsum("ij,ij->i", frame, frame) + constant))
+
+    def rows_to_frame(self, candidates: Matrix) -> Matrix:
+        """L^-1 (x - mean) for each row x."""
+        return self._rows_to_frame(candidates - self.mean)
 
     @abstractmethod
     def _rows_to_frame(self, shifts: Matrix) -> Matrix:
