@@ -10,16 +10,26 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cones import DiagonalGaussian, FullGaussian, Gradient, Step
-from cones.beliefs import Belief, DiagonalMatrix, FrameMatrix, Gaussian, LowRankGaussian, SpectralMatrix, encode
+from cones import Bernoulli, Categorical, DiagonalGaussian, FullGaussian, Gradient, Poisson, Product, Step
+from cones.beliefs import (
+    Belief,
+    DiagonalMatrix,
+    FrameMatrix,
+    Gaussian,
+    LowRankGaussian,
+    ProductMatrix,
+    SpectralMatrix,
+    encode,
+)
 from cones.estimators import Sample
 from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
 
 
-def random_belief(kind: str, dim: int, seed: int) -> Gaussian:
+def random_belief(kind: str, dim: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     mean = rng.standard_normal(dim)
     if kind == "diagonal":
@@ -28,6 +38,15 @@ def random_belief(kind: str, dim: int, seed: int) -> Gaussian:
         axes = min(2, dim - 1)
         basis = np.linalg.qr(rng.standard_normal((dim, axes)))[0]
         return LowRankGaussian(mean, rng.uniform(0.4, 1.7, dim), basis, [0.2, 5.0][:axes])
+    if kind == "bernoulli":
+        return Bernoulli(rng.uniform(0.1, 0.9, dim))
+    if kind == "poisson":
+        return Poisson(rng.uniform(0.3, 5.0, dim))
+    if kind == "categorical":  # a variable with the first three choices, if there are at least five, and another one
+        parts = np.split(rng.uniform(0.2, 1.0, dim), [3] if dim >= 5 else [])
+        return Categorical(*(part / part.sum() for part in parts))
+    if kind == "product":
+        return Product(random_belief("diagonal", 1, seed), random_belief("bernoulli", dim - 1, seed))
     if kind != "full":
         raise KeyError(f"no random belief of kind {kind!r}: say here how to make one")
     square = rng.standard_normal((dim, dim))
@@ -64,11 +83,16 @@ def covariance_of(belief: Gaussian) -> np.ndarray:
 def random_step(kind: str, dim: int, seed: int) -> Step:
     """A change of a belief, of the mean and of the covariance."""
     shift = np.random.default_rng(seed + 1).standard_normal(dim)
+    if kind == "product":
+        return Step(shift=shift, log_ratio=ProductMatrix((random_log_ratio("diagonal", 1, seed), None)))
+    if kind in ("bernoulli", "categorical", "poisson"):
+        return Step(shift=shift)
     return Step(shift=shift, log_ratio=random_log_ratio(kind, dim, seed))
 
 
 def scaled(step: Step, factor: float) -> Step:
-    return step._replace(shift=factor * step.shift, log_ratio=step.log_ratio.map(lambda values: factor * values))
+    log_ratio = None if step.log_ratio is None else step.log_ratio.map(lambda values: factor * values)
+    return step._replace(shift=factor * step.shift, log_ratio=log_ratio)
 
 
 def sample_of(belief: Belief, plan: Plan, utilities: np.ndarray, seed: int = 0, iteration: int = 0) -> Sample:

@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 from cones import radius
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, DiagonalGaussian, FullGaussian, Gradient, LowRankGaussian, Step, StepStatus
+from cones.beliefs import (
+    Belief,
+    Bernoulli,
+    Categorical,
+    DiagonalGaussian,
+    FullGaussian,
+    Gradient,
+    LowRankGaussian,
+    Poisson,
+    Product,
+    Step,
+    StepStatus,
+)
 from cones.component import setting
 from cones.errors import CheckpointError, ConesError, InputError, MissingExtraError, StateError
 from cones.estimators import Estimate, Estimator
@@ -24,6 +36,8 @@ from cones.run.resume import resume
 from cones.run.warm import start_from
 from cones.sampling import Population
 from cones.solvers import solve_step
+from cones.space.parameters import Choice, Flag, Float, Integer
+from cones.space.space import Space
 from cones.steps import Balls, StepRule
 from cones.strategy import Strategy
 
@@ -52,7 +66,10 @@ __all__ = [
     "Adam",
     "Balls",
     "Belief",
+    "Bernoulli",
+    "Categorical",
     "CheckpointError",
+    "Choice",
     "CoNES",
     "ConesError",
     "DiagonalGaussian",
@@ -60,18 +77,24 @@ __all__ = [
     "Estimate",
     "Estimator",
     "Evaluator",
+    "Flag",
+    "Float",
     "FullGaussian",
     "Gradient",
     "InputError",
+    "Integer",
     "Journal",
     "LowRankGaussian",
     "MORE",
     "MissingExtraError",
     "Optimizer",
+    "Poisson",
     "Population",
+    "Product",
     "Race",
     "Result",
     "SepCMA",
+    "Space",
     "StateError",
     "Step",
     "StepRule",

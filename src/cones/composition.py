@@ -155,7 +155,7 @@ def compose(
     check_limits(method, limits, (*own, "sigma0", *(name for name in Settings.__annotations__ if name not in LIMITS)))
     noise = NoiseStream(seed_from(rng), dtype, check_integer("noise_table", noise_table, 0))
     mean = x0.mean if isinstance(x0, Belief) else check_vector("x0", x0)
-    box = box_from(bounds, mean)
+    box = bounds if isinstance(bounds, Box) else box_from(bounds, mean)
     check_start(mean, dtype)
     start = _initial_belief(x0, mean, sigma0, belief, box, dtype)
     if rank is not None:

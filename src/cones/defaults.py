@@ -15,13 +15,23 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cones.beliefs import Belief, FullGaussian
+from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, Gaussian, Product
 from cones.component import component_from
-from cones.estimators import Quadratic, Recombination, ScoreFunction
+from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
 from cones.steps import LowRank
 
-__all__ = ["default_popsize", "is_full", "is_low_rank", "low_rank_rule", "path_popsize", "with_balls", "with_path"]
+__all__ = [
+    "default_popsize",
+    "is_full",
+    "is_low_rank",
+    "is_mixed",
+    "low_rank_rule",
+    "path_popsize",
+    "with_balls",
+    "with_factors",
+    "with_path",
+]
 
 # Up to here a quadratic model of the loss is fitted in milliseconds.
 MODEL_UP_TO = 40
@@ -31,6 +41,8 @@ FULL_UP_TO = 60
 LOW_RANK_UP_TO = 10_000
 # Beyond, the evidence for axes, whose noise falls with 1 / sqrt(n), counts from 10 n evaluations on instead of 30 n.
 LARGE = 500
+# Candidates per iteration for families other than Gaussians, at least.
+LEAST_OF_FAMILIES = 6
 # The three balls of `radius="adaptive"` have a full covariance by default up to this dimension. Beyond, learning it on
 # separable functions costs them more evaluations than it saves.
 FULL_BALLS_UP_TO = 10
@@ -62,6 +74,29 @@ def low_rank_rule(dim: int) -> LowRank:
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:
     """True if the estimator is of one of these classes, or not given."""
     return "estimator" not in given or isinstance(component_from("estimator", given["estimator"]), kinds)
+
+
+def is_mixed(x0: ArrayLike | Belief) -> bool:
+    """True for a belief that is not a Gaussian alone."""
+    return isinstance(x0, (ExponentialFamily, Product))
+
+
+def with_factors(x0: ArrayLike | Belief, given: dict[str, Any]) -> dict[str, Any]:
+    """Settings for exponential families and products. A best candidate of a noisy loss may be so by chance."""
+    factors = x0.factors if isinstance(x0, Product) else (x0,)
+    largest = max((factor.dim for factor in factors if isinstance(factor, Gaussian)), default=0)
+    noisy = given.get("noisy") is True
+    variables = sum(len(f.choices) if isinstance(f, Categorical) else f.dim for f in factors if isinstance(f, Belief))
+    return {
+        "popsize": max(path_popsize(variables), LEAST_OF_FAMILIES),
+        "antithetic": False,
+        "estimator": Factors(
+            Quadratic() if largest <= MODEL_UP_TO and not noisy else Recombination(),
+            ScoreFunction() if noisy else Elite(),
+        ),
+        "shaping": "recombination_weights",
+        "optimizer": Direct(),
+    }
 
 
 def default_popsize(dim: int) -> int:

@@ -90,6 +90,8 @@ class IncrementalStrategy(Strategy):
     def _single(self) -> Arrivals:
         """The arrivals; an error if this method cannot do without whole populations."""
         belief = self.state.belief
+        if self.space is not None:
+            raise InputError("count: expected none in a space, which is asked for whole populations, got one")
         if not isinstance(belief, Gaussian):
             raise InputError(f"count: expected none with a belief that is no Gaussian, got a {type(belief).__name__}")
         size = self.popsize * belief.dim * np.dtype(self.noise.dtype).itemsize

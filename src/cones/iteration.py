@@ -18,6 +18,7 @@ from cones.checks import check_kind
 from cones.component import Storable, check_declared
 from cones.estimators import Estimate, Estimator, PastPopulation, Sample, Shaping
 from cones.handover import check_columns, check_step, checked_pair
+from cones.integers import with_neighbours
 from cones.kernels.spans import inner
 from cones.optimizers import Optimizer
 from cones.progress import Outcome
@@ -93,5 +94,6 @@ class Algorithm(Storable):
         optimizer = self.optimizer.start(step) if state.optimizer is None else state.optimizer
         step, optimizer = self.optimizer.update(optimizer, step)
         belief, kl = belief.move(step)
+        belief = with_neighbours(belief, info.box, sample.plan.popsize)
         columns |= {"step": math.sqrt(inner(step.shift, step.shift)), "kl": kl}
         return Outcome(belief, replace(state, optimizer=optimizer), columns, step.status)

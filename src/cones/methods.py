@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 from numpy.typing import ArrayLike
 
@@ -16,13 +16,16 @@ from cones.beliefs import Belief, LowRankGaussian
 from cones.checks import check_vector
 from cones.component import component_from
 from cones.composition import Settings, Text, compose, declared, given_of, show_settings
-from cones.defaults import is_full, is_low_rank, low_rank_rule, with_balls, with_path
+from cones.defaults import is_full, is_low_rank, is_mixed, low_rank_rule, with_balls, with_factors, with_path
 from cones.divergences import KL, Chart, Divergence
 from cones.errors import InputError
+from cones.mixed import start_in
 from cones.optimizers import Direct
 from cones.relatives import ARS, MORE, TRCMA, TRES
 from cones.solvers import Solver
-from cones.steps import Balls, Convex, EvolutionPath, LowRank, Natural, Plain, StepRule
+from cones.space.reading import space_from
+from cones.space.space import Space
+from cones.steps import Balls, Convex, EvolutionPath, FactorSteps, LowRank, Natural, Plain, StepRule
 from cones.strategy import Strategy
 
 __all__ = ["ES", "METHODS", "NES", "CoNES", "Settings", "Text", "settings_of_method"]
@@ -36,26 +39,32 @@ def sentence_of(setting: str) -> str:
 
 
 @show_settings
-def ES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
+def ES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Evolution strategies: the optimizer follows the plain gradient estimate.
 
     Arguments as for `CoNES`, without `radius`, `solver`, `divergence`, `chart` and `step`.
     """
+    x0 = space_from(x0)
+    if isinstance(x0, Space):
+        return _in_space(ES, x0, sigma0, given_of(settings))
     return compose("ES", x0, sigma0, Plain(), **given_of(settings))
 
 
 @show_settings
-def NES(x0: ArrayLike | Belief, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
+def NES(x0: ArrayLike | Belief | Space, sigma0: ArrayLike | None = None, **settings: Unpack[Settings]) -> Strategy:
     """Natural evolution strategies: the optimizer follows the natural gradient.
 
     Arguments as for `CoNES`, without `radius`, `solver`, `divergence`, `chart` and `step`.
     """
+    x0 = space_from(x0)
+    if isinstance(x0, Space):
+        return _in_space(NES, x0, sigma0, given_of(settings))
     return compose("NES", x0, sigma0, Natural(), **given_of(settings))
 
 
 @show_settings
 def CoNES(
-    x0: ArrayLike | Belief,
+    x0: ArrayLike | Belief | Space,
     sigma0: ArrayLike | None = None,
     *,
     radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
@@ -68,9 +77,11 @@ def CoNES(
     """Convex natural evolution strategies: each step is the steepest one inside a KL ball.
 
     Args:
-        x0: initial mean, shape (n,), or a belief, such as `FullGaussian(mean, covariance)`.
+        x0: initial mean, shape (n,), a belief, such as `FullGaussian(mean, covariance)` or `Bernoulli(probabilities)`,
+            or a `cones.Space`, whose candidates are dicts.
         sigma0: initial standard deviation, one number or one per coordinate. By default a quarter of the width between
-            two finite bounds, and 1 elsewhere.
+            two finite bounds, and 1 elsewhere. In a space, a number: the deviations of numbers as a share of their
+            ranges.
         radius: "auto": nothing to tune. Up to 60 dimensions, a full covariance with an evolution path
             (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 10 000, a
             diagonal that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond,
@@ -101,6 +112,10 @@ def CoNES(
 
     Reference: Veer & Majumdar, CoNES: Convex Natural Evolutionary Strategies, 2020.
     """
+    x0 = space_from(x0)
+    if isinstance(x0, Space):
+        own = {"radius": radius, "solver": solver, "divergence": divergence, "chart": chart, "step": step}
+        return _in_space(CoNES, x0, sigma0, {**own, **given_of(settings)})
     size = x0.dim if isinstance(x0, Belief) else check_vector("x0", x0).size
     given = given_of(settings)
     if "optimizer" in given:
@@ -115,6 +130,8 @@ def CoNES(
         if isinstance(rule, LowRank):
             belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
             return compose("CoNES", x0, sigma0, rule, CONES, **{**with_balls(x0, size, given), **belief, **given})
+        if isinstance(rule, FactorSteps):
+            return compose("CoNES", x0, sigma0, rule, CONES, **{**with_factors(x0, given), **given})
         if not isinstance(rule, Balls):
             return compose("CoNES", x0, sigma0, rule, CONES, **{**with_balls(x0, size, given), "belief": None, **given})
         radius = rule
@@ -128,6 +145,8 @@ def CoNES(
     if isinstance(radius, str) and radius == "auto" and not of_paper:
         radius = "adaptive"
     if isinstance(radius, str) and radius == "auto":
+        if direct and solver in (None, "dual") and is_mixed(x0):
+            return compose("CoNES", x0, sigma0, FactorSteps(), CONES, **{**with_factors(x0, given), **given})
         if direct and solver in (None, "dual") and is_full(x0, size, given):
             return compose("CoNES", x0, sigma0, EvolutionPath(), CONES, **{**with_path(x0, size, given), **given})
         if is_low_rank(x0, size, given):
@@ -141,13 +160,14 @@ def CoNES(
                 f"optimizer: expected none with adaptive radii, got {given['optimizer']!r}; "
                 "the paper's method uses one: radius='paper'"
             )
-        rule = radius if isinstance(radius, Balls) else Balls(divergence=of, chart=chosen)
+        balls = radius if isinstance(radius, Balls) else Balls(divergence=of, chart=chosen)
+        rule = FactorSteps(balls, balls) if is_mixed(x0) else balls
         if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
             if isinstance(radius, str):
                 low_rank = low_rank_rule(size)
                 rule = replace(low_rank, balls=replace(low_rank.balls, divergence=of, chart=chosen))
             else:
-                rule = LowRank(balls=rule)
+                rule = LowRank(balls=balls)
         return compose("CoNES", x0, sigma0, rule, CONES, **{**with_balls(x0, size, given), **given})
     if isinstance(radius, str):
         if radius != "paper":
@@ -183,3 +203,21 @@ def settings_of_method(method: str) -> tuple[str, ...]:
     """The keyword arguments of a method, in the order of its signature."""
     parameters = inspect.signature(METHODS[method]).parameters.values()
     return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+def _in_space(make: Callable[..., Strategy], space: Space, sigma0: Any, given: dict[str, Any]) -> Strategy:
+    """The strategy in a space."""
+    for name in ("bounds", "dtype"):
+        if given.get(name) is not None:
+            raise InputError(f"{name}: expected none in a space, got {given[name]!r:.80}")
+    x0, deviations, box = start_in(space, sigma0, given.get("belief"))
+    if isinstance(x0, Belief):
+        given = {name: value for name, value in given.items() if name != "belief"}
+    elif make is CoNES and is_full(x0, space.dim, given) and box.whole is not None:
+        given = {"estimator": "recombination", **given}  # rounding leaves a quadratic model too little to fit
+    strategy = make(x0, deviations, **{**given, "bounds": box})
+    strategy.space = space
+    best = space.best_known()
+    if best is not None:
+        strategy.state = replace(strategy.state, best_x=best[0], best_fun=best[1])
+    return strategy

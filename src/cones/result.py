@@ -33,7 +33,7 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no types
     def _repr_html_(self) -> str:
         rows = [
             ("fun", f"{self.fun:.6g}"),
-            ("x", numbers(self.x)),
+            ("x", str(self.x) if isinstance(self.x, dict) else numbers(self.x)),
             ("spent", f"{self.nfev} evaluations, {self.nit} iterations"),
             ("message", self.message),
         ]

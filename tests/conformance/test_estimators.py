@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance.variants import BELIEFS, assert_same, make, through_a_file, variants
+from conformance.variants import GAUSSIANS, assert_same, make, through_a_file, variants
 from helpers import random_belief
 
 from cones.estimators import Estimate, Estimator, Sample
@@ -48,7 +48,7 @@ def pure_noise(population: Population, iteration: int) -> np.ndarray:
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 @plans
 def test_the_plan_draws_the_population_that_was_asked_for(name: str, settings, kind: str, mirrored: bool) -> None:
     estimator, plan = make("estimator", name, settings), Plan(6, mirrored)
@@ -58,7 +58,7 @@ def test_the_plan_draws_the_population_that_was_asked_for(name: str, settings, k
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 @plans
 def test_a_linear_loss_is_followed_along_its_gradient(name: str, settings, kind: str, mirrored: bool) -> None:
     belief = random_belief(kind, 5, 0)
@@ -74,7 +74,7 @@ def test_a_linear_loss_is_followed_along_its_gradient(name: str, settings, kind:
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_a_growing_spread_is_felt(name: str, settings, kind: str) -> None:
     """On a bowl, the gradient in the covariance says: smaller, in every direction."""
     belief = random_belief(kind, 4, 2)
@@ -89,7 +89,7 @@ def test_a_growing_spread_is_felt(name: str, settings, kind: str) -> None:
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 @plans
 def test_the_noise_level_is_the_size_under_losses_that_say_nothing(
     name: str, settings, kind: str, mirrored: bool
@@ -127,7 +127,7 @@ def test_the_estimate_is_linear_in_the_utilities_and_so_is_its_noise(name: str, 
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_utilities_of_zero_give_a_gradient_of_zero(name: str, settings, kind: str) -> None:
     def zero(population: Population, iteration: int) -> np.ndarray:
         return np.zeros(len(population))
@@ -140,7 +140,7 @@ def test_utilities_of_zero_give_a_gradient_of_zero(name: str, settings, kind: st
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 @plans
 def test_the_state_survives_a_file_and_the_run_goes_on_bit_for_bit(
     name: str, settings, kind: str, mirrored: bool, tmp_path: Path
@@ -157,7 +157,7 @@ def test_the_state_survives_a_file_and_the_run_goes_on_bit_for_bit(
 
 
 @every_estimator
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_a_call_changes_nothing_but_what_it_returns(name: str, settings, kind: str) -> None:
     estimator, belief = make("estimator", name, settings), random_belief(kind, 7, 0)
     *_, (_, state, sample) = estimates(estimator, belief, Plan(6, True), pure_noise, SETTLED)

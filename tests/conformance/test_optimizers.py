@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance.variants import BELIEFS, assert_same, make, through_a_file, variants
+from conformance.variants import GAUSSIANS, assert_same, make, through_a_file, variants
 from helpers import random_step
 
 from cones import InputError, Step, StepStatus
 from cones.component import components, settings_of
 
 every_optimizer = variants("optimizer")
-every_kind = pytest.mark.parametrize("kind", BELIEFS)
+every_kind = pytest.mark.parametrize("kind", GAUSSIANS)
 WITH_RATES = [name for name, kind in components("optimizer").items() if "learning_rate" in settings_of(kind)]
 DIM = 5
 

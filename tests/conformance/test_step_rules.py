@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance.variants import BELIEFS, assert_same, assert_same_step, make, through_a_file, variants
+from conformance.variants import FOR_FAMILIES, GAUSSIANS, assert_same, assert_same_step, make, through_a_file, variants
 from helpers import random_belief, random_gradient
 
 from cones import StepStatus
@@ -19,9 +19,9 @@ from cones.steps import IterationInfo, StepRule
 
 every_rule = variants("step")
 # Rules whose covariance goes on by what they remember where all losses are tied.
-FOLLOWS_MEMORY = ("balls", "low_rank")
+FOLLOWS_MEMORY = ("balls", "low_rank", "factors")
 # What a step does if the gradient is multiplied by a positive number.
-INVARIANT = ("convex", "balls", "evolution_path", "low_rank", "ars", "tr_cma", "more")
+INVARIANT = ("convex", "balls", "evolution_path", "low_rank", "ars", "tr_cma", "more", "factors")
 LINEAR = ("plain", "natural")
 FORMULAS = (*LINEAR, "ars")
 DIM, SAMPLES = 6, 12
@@ -45,11 +45,11 @@ def steps(rule: StepRule, kind: str, seeds, factor: float = 1.0, state=None):
 
 
 def test_every_rule_says_what_scaling_does_to_it() -> None:
-    assert {*INVARIANT, *LINEAR} == set(components("step"))
+    assert {*INVARIANT, *LINEAR, *FOR_FAMILIES["step"]} == set(components("step"))
 
 
 @every_rule
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_a_step_ascends_and_can_be_taken(name: str, settings, kind: str) -> None:
     belief = random_belief(kind, DIM, 0)
     for seed, (step, _) in enumerate(steps(make("step", name, settings), kind, range(8))):
@@ -66,7 +66,7 @@ def test_a_step_ascends_and_can_be_taken(name: str, settings, kind: str) -> None
 
 
 @every_rule
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_a_zero_gradient_gives_a_zero_step(name: str, settings, kind: str) -> None:
     rule, belief = make("step", name, settings), random_belief(kind, DIM, 0)
     (_, state), *_ = steps(rule, kind, [1])
@@ -85,7 +85,7 @@ def test_a_zero_gradient_gives_a_zero_step(name: str, settings, kind: str) -> No
 
 
 @every_rule
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 @pytest.mark.parametrize("factor", [1e-30, 2.0**-10, 2.0**20, 1e30])
 def test_scaling_of_the_utilities(name: str, settings, kind: str, factor: float) -> None:
     rule = make("step", name, settings)
@@ -98,7 +98,7 @@ def test_scaling_of_the_utilities(name: str, settings, kind: str, factor: float)
 
 
 @every_rule
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_the_state_survives_a_file_and_the_run_goes_on_bit_for_bit(
     name: str, settings, kind: str, tmp_path: Path
 ) -> None:
@@ -113,7 +113,7 @@ def test_the_state_survives_a_file_and_the_run_goes_on_bit_for_bit(
 
 
 @every_rule
-@pytest.mark.parametrize("kind", BELIEFS)
+@pytest.mark.parametrize("kind", GAUSSIANS)
 def test_a_call_changes_nothing_but_what_it_returns(name: str, settings, kind: str) -> None:
     rule, belief = make("step", name, settings), random_belief(kind, DIM, 0)
     *_, (_, state) = steps(rule, kind, range(3))

@@ -31,6 +31,8 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "rbo": [{}, {"fit": "absolute"}, {"reuse": 2, "ridge": 0.5}],
         "recombination": [{}],
         "quadratic": [{"keep": 0.65}, {"keep": 0.7, "ridge": 0.1}],
+        "elite": [{}],
+        "factors": [{}, {"gaussian": "score_function", "discrete": "score_function"}],
     },
     "step": {
         "plain": [{}],
@@ -46,6 +48,8 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "balls": [{}, {"mean": "path_length", "shape": "path_length", "divergence": "chi2"}],
         "evolution_path": [{}, {"rate": 2.0, "threshold": 0.7}],
         "low_rank": [{}, {"threshold": 0.0, "rate": 2.0}],
+        "family_path": [{}, {"rate": 0.3, "threshold": 0.0, "memory": 0.0}],
+        "factors": [{}, {"gaussian": "balls", "discrete": "balls"}],
     },
     "divergence": {
         "kl": [{}],
@@ -77,7 +81,11 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
     },
 }
 # Beliefs are made from a mean and deviations, not from settings; `helpers.random_belief` makes others.
-BELIEFS = ("diagonal", "full", "low_rank")
+GAUSSIANS = ("diagonal", "full", "low_rank")
+FAMILIES = ("bernoulli", "categorical", "poisson", "product")
+BELIEFS = (*GAUSSIANS, *FAMILIES)
+# Components that are for exponential families alone; `test_families.py` has their suite.
+FOR_FAMILIES = {"estimator": ("elite",), "step": ("family_path",)}
 
 INTERFACES: dict[str, type[Component]] = {
     interface.kind: interface for interface in Component.__subclasses__() if interface.__module__.startswith("cones.")
@@ -89,6 +97,7 @@ def variants(kind: str) -> Any:
     made = [
         pytest.param(name, settings, id=",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
         for name in components(kind)
+        if name not in FOR_FAMILIES.get(kind, ())
         for settings in SETTINGS[kind].get(name, [])
     ]
     return pytest.mark.parametrize(("name", "settings"), made)

@@ -25,6 +25,7 @@ PICTURES = (
     "divergence_balls",
     "divergence_angle",
     "divergence_sweep",
+    "simplex",
 )
 
 
@@ -234,3 +235,26 @@ def test_a_picture_is_the_same_every_time_and_on_both_grounds(name: str, tmp_pat
         drawing.write(shown.draw, ground, tmp_path / file)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert drawing.GROUNDS["dark"].ink in (tmp_path / "c.svg").read_text()
+
+
+@pytest.mark.parametrize("radius", [0.15, 0.8])
+def test_simplex_the_step_is_the_best_point_of_the_ball(radius: float) -> None:
+    """Against the drawn boundary, which comes from KL alone; and it follows p exp(g / lambda)."""
+    shown = picture("simplex")
+    found = shown.step(radius)
+    assert shown.kl(found) == pytest.approx(radius**2, rel=1e-9)
+    gains = shown.boundary(radius, 2000) @ shown.GRADIENT
+    assert gains.max() == pytest.approx(found @ shown.GRADIENT, rel=1e-4)
+    assert gains.max() <= found @ shown.GRADIENT + 1e-9
+    tilt = np.log(found / shown.START.mean)
+    assert (tilt[2] - tilt[0]) / (tilt[1] - tilt[0]) == pytest.approx(1.0 / 0.4)
+
+
+def test_simplex_the_natural_gradient_leaves_the_triangle_and_the_step_does_not() -> None:
+    shown = picture("simplex")
+    natural = shown.natural_direction()
+    assert natural.sum() == pytest.approx(0.0, abs=1e-15)
+    small = shown.step(1e-3) - shown.START.mean
+    assert small @ natural == pytest.approx(np.linalg.norm(small) * np.linalg.norm(natural), rel=1e-5)
+    assert (shown.START.mean + 1.25 * shown.START.mean[0] / -natural[0] * natural).min() < 0.0
+    assert shown.step(1.37).min() > 0.0

@@ -66,6 +66,20 @@ class TestOptimizer:
         assert best.kwargs["kind"] == "b"
         assert loss(*best.args, **best.kwargs) < 0.3
 
+    def test_choices_are_choices(self) -> None:
+        """Bits, as one that nevergrad's own discrete optimizers take, and beside numbers."""
+        bits = seeded(ng.p.TransitionChoice([0, 1], repetitions=20))
+        best = ng.optimizers.registry["CoNES"](bits, budget=600).minimize(lambda x: 20.0 - sum(x))
+        assert sum(best.value) == 20
+        mixed = seeded(ng.p.Dict(x=ng.p.Array(shape=(3,)), kind=ng.p.Choice(["a", "b"]), fixed=7))
+        optimizer = ConfiguredCoNES(sigma0=0.5)(mixed, budget=500)
+        best = optimizer.minimize(lambda v: sphere(v["x"]) + (v["kind"] != "b") + (v["fixed"] != 7))
+        assert best.value["kind"] == "b"
+        assert best.loss < 0.01
+        assert isinstance(optimizer.strategy.state.belief, cones.Product)
+        nested = seeded(ng.p.Choice([ng.p.Array(shape=(2,)), 3.0]))  # a choice between parameters is not one of ours
+        assert ng.optimizers.registry["CoNES"](nested, budget=40).strategy.space is None
+
     def test_workers_in_any_order(self) -> None:
         optimizer = ConfiguredCoNES(popsize=4)(seeded(ng.p.Array(shape=(3,))), budget=103, num_workers=3)
         with ThreadPoolExecutor(3) as pool:

@@ -154,7 +154,7 @@ def test_bad_gradient_and_solver_are_named() -> None:
         cones.solve_step(belief, Gradient([-np.inf, 1.0], [1.0, 1.0]), 1.0)
     with pytest.raises(InputError, match=r"gradient: expected a cones\.Gradient, got tuple"):
         cones.solve_step(belief, ([1.0, 1.0], [1.0, 1.0]), 1.0)
-    with pytest.raises(InputError, match="belief: expected a DiagonalGaussian or a FullGaussian, got list"):
+    with pytest.raises(InputError, match="belief: expected a Gaussian, an exponential family or a product, got"):
         cones.solve_step([0.0, 0.0], Gradient([1.0, 1.0], [1.0, 1.0]), 1.0)
     with pytest.raises(InputError, match=r"solver: expected .*'clarabel'.*'dual'.* got 'duel'; did you mean dual\?"):
         cones.solve_step(belief, Gradient([1.0, 1.0], [1.0, 1.0]), 1.0, solver="duel")

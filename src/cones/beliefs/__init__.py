@@ -1,6 +1,11 @@
 """Beliefs: distributions over candidates."""
 
 from cones.beliefs.belief import Belief
+from cones.beliefs.families.bernoulli import Bernoulli
+from cones.beliefs.families.categorical import Categorical
+from cones.beliefs.families.family import ExponentialFamily, FamilyGradient
+from cones.beliefs.families.poisson import Poisson
+from cones.beliefs.families.product import Product, ProductGradient, ProductMatrix
 from cones.beliefs.gaussian.diagonal import DiagonalGaussian
 from cones.beliefs.gaussian.encodings import (
     ENCODINGS,
@@ -19,14 +24,22 @@ from cones.beliefs.step import Step, StepStatus
 __all__ = [
     "ENCODINGS",
     "Belief",
+    "Bernoulli",
+    "Categorical",
     "DiagonalGaussian",
     "DiagonalMatrix",
+    "ExponentialFamily",
+    "FamilyGradient",
     "FrameGradient",
     "FrameMatrix",
     "FullGaussian",
     "Gaussian",
     "Gradient",
     "LowRankGaussian",
+    "Poisson",
+    "Product",
+    "ProductGradient",
+    "ProductMatrix",
     "Span",
     "SpannedMatrix",
     "SpectralMatrix",

@@ -68,6 +68,10 @@ class Belief(Component, ABC):
         self.draw(noise, out)
         return out[:, 0]
 
+    def mode(self) -> Vector:
+        """The most likely candidate."""
+        return self.mean
+
     @abstractmethod
     def log_density(self, candidates: Matrix) -> Vector:
         """Log density (or log probability) of each row of `candidates`."""

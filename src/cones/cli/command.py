@@ -10,14 +10,16 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import ExitStack
-from typing import IO
+from typing import IO, Any
+
+import numpy as np
 
 from cones.cli.program import LinesSoFar, kill_program
 from cones.errors import ConesError, InputError
 from cones.evaluate.race import Race
 from cones.types import Vector
 
-__all__ = ["CommandObjective", "ProgramError"]
+__all__ = ["CommandObjective", "ProgramError", "plain_values"]
 
 TAIL = 2**16  # bytes at the end of the output that are read to find the last line
 LOOK_SECONDS = 0.05  # between looks for losses so far
@@ -49,14 +51,21 @@ class CommandObjective:
         self._folder = folder
         self.__module__, self.__qualname__ = "command", command  # its name in a checkpoint
 
-    def __call__(self, x: Vector, race: Race | None = None) -> float:
-        text = json.dumps([float(value) for value in x])
+    def __call__(self, x: Vector | dict[str, Any], race: Race | None = None) -> float:
+        text = json.dumps(plain_values(x))
         if not self._by_file:
             return _loss(self._words, text, race)
         with tempfile.NamedTemporaryFile("w", suffix=".json", dir=self._folder) as file:
             file.write(text)
             file.flush()
             return _loss([word.replace("{input}", file.name) for word in self._words], "", race)
+
+
+def plain_values(x: Any) -> Any:
+    """A candidate for JSON: an array as a list of numbers, values by name as an object."""
+    if isinstance(x, dict):
+        return {name: plain_values(value) for name, value in x.items()}
+    return x.tolist() if isinstance(x, np.ndarray) else x
 
 
 def _loss(words: list[str], text: str, race: Race | None) -> float:

@@ -15,6 +15,7 @@ from scipy.optimize import OptimizeResult
 
 import cones
 from cones.checks import check_integer
+from cones.cli.command import plain_values
 from cones.cli.flags import add_method, add_method_flags, allowed_by, workers
 from cones.cli.objective import objective_from
 from cones.cli.output import output_for_result
@@ -24,6 +25,7 @@ from cones.errors import InputError
 from cones.methods import sentence_of
 from cones.progress.stopping import FAILED_IN_A_ROW, LIMITS
 from cones.records.record import rounded
+from cones.space.space import Space
 
 __all__ = ["add_to"]
 
@@ -34,11 +36,19 @@ Minimise a Python function or the output of a program.
       function(x) takes a vector and returns a number. Modules in the current folder can be imported.
 
   cones minimize --command "./simulate --verbose {input}" --dim 8 --workers 4 --timeout 600
-      {input} is the path of a file that contains the candidate as a JSON array of numbers. Without {input}
+      {input} is the path of a file that contains the candidate as a JSON array of numbers, with --space as a
+      JSON object. Without {input}
       the array is passed on standard input. The last line of the output must be the loss.
       If the program fails, prints no number or exceeds --timeout, the loss is NaN, which ranks worst.
       Failures are counted and reported. The run stops if no candidate of the first iteration has a finite
       loss, or of ten iterations in a row.
+
+  cones minimize --command ./train --space space.toml
+      [lr]                             [layers]              [act]
+      type = "float"                   type = "integer"      type = "choice"
+      low = 1e-5                       low = 1               options = ["relu", "tanh"]
+      high = 1e-1                      high = 8
+      log = true                       start = 2             # "flag" is true or false; [a.b] is a group
 
 The result is written as JSON to standard output, or, with the history of the run, to --out for `cones plot`.
 Progress and the output of the function go to standard error. To continue a killed run with --checkpoint FILE,
@@ -79,9 +89,15 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
     start.add_argument("--dim", metavar="N", type=int, help="start from N zeros")
     start.add_argument(
+        "--space",
+        metavar="FILE",
+        help="a TOML or JSON file with named parameters of all kinds: candidates are JSON objects",
+    )
+    start.add_argument(
         "--sigma0",
         metavar="S",
-        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each",
+        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each; with --space a "
+        "share of the ranges (default 0.25)",
     )
     start.add_argument(
         "--bounds",
@@ -153,7 +169,7 @@ def run(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, result: OptimizeResult) -> int:
     """Print the result, or write it to a file. Returns 1 on failure."""
     report = {
-        "x": [float(v) for v in result.x],
+        "x": plain_values(result.x),
         "fun": _number(result.fun),
         **{name: result[name] for name in ("nfev", "nit", "restarts", "success", "stop", "message")},
         **_noise(result),
@@ -207,7 +223,7 @@ def _noise(result: OptimizeResult) -> dict[str, Any]:
     if not result.noisy:
         return {"noisy": result.noisy}
     numbers = {name: _number(result[name]) for name in ("mean_fun", "mean_fun_error", "x_fun", "x_fun_error")}
-    return {"noisy": True, "use": result.use, "mean": [float(v) for v in result.mean], **numbers}
+    return {"noisy": True, "use": result.use, "mean": plain_values(result.mean), **numbers}
 
 
 def _number(value: float) -> float | str | None:
@@ -265,6 +281,6 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         checkpoint_every=options.checkpoint_every,
         noisy=options.noisy,
         **faults,
-        **settings(options, x0.size),
+        **settings(options, x0.dim if isinstance(x0, Space) else x0.size),
         **limits,
     )

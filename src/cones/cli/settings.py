@@ -17,6 +17,8 @@ from cones.evolution import EvolutionStrategy
 from cones.files import parsed_json
 from cones.methods import METHODS, settings_of_method
 from cones.run import checkpoint as checkpoints
+from cones.space.reading import read_space
+from cones.space.space import Space
 from cones.types import Vector
 
 __all__ = ["check_method", "check_resumed", "settings", "start_from"]
@@ -41,9 +43,13 @@ SET_BY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def start_from(options: argparse.Namespace) -> Vector:
-    if (options.x0 is None) == (options.dim is None):
-        raise InputError("where to start: expected either --x0 or --dim")
+def start_from(options: argparse.Namespace) -> Vector | Space:
+    if (options.x0 is not None) + (options.dim is not None) + (options.space is not None) != 1:
+        raise InputError("where to start: expected either --x0, --dim or --space")
+    if options.space is not None:
+        if options.bounds:
+            raise InputError("--bounds: expected none with --space, which has its own")
+        return read_space(options.space)
     if options.dim is not None:
         return np.zeros(check_integer("--dim", options.dim, 1))
     return check_vector("--x0", np.atleast_1d(_numbers("--x0", options.x0)))
@@ -88,7 +94,10 @@ def check_resumed(options: argparse.Namespace) -> None:
     """
     kept, started = checkpoints.read(options.checkpoint, allow=allowed_by(options))
     dim, method = kept.state.belief.dim, kept.method.lower()
-    size = None if options.dim is None is options.x0 else start_from(options).size
+    if options.space is not None and read_space(options.space) != kept.space:
+        raise InputError(f"--resume: {options.checkpoint} was started with a different --space")
+    begun = None if options.dim is None is options.x0 else start_from(options)
+    size = begun.dim if isinstance(begun, Space) else None if begun is None else begun.size
     if size is not None and size != dim:
         raise InputError(f"--resume: {options.checkpoint} has {dim} dimensions, got {size}")
     if options.method is not None and options.method != method:
@@ -103,7 +112,8 @@ def check_resumed(options: argparse.Namespace) -> None:
     if not given:
         return
     said = settings(options, dim)
-    start = np.clip(np.zeros(dim), *np.transpose(said.get("bounds", [(0.0, 0.0)])))  # any valid x0: it does not run
+    # Any valid x0: this strategy does not run.
+    start = kept.space or np.clip(np.zeros(dim), *np.transpose(said.get("bounds", [(0.0, 0.0)])))
     described = METHODS[method](start, rng=options.seed, **said)
     for name in given:
         if SET_BY[name](described) != SET_BY[name](kept):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from cones.beliefs import FrameGradient, Gaussian, Step
+from cones.beliefs import FamilyGradient, FrameGradient, ProductGradient, Step
 from cones.checks import check_one_of, check_positive, store
 from cones.component import Component, Storable
 from cones.errors import InputError
@@ -67,23 +67,29 @@ class Lagrangian(ABC):
 
 
 class Divergence(Component, ABC):
-    """A divergence between Gaussian beliefs.
+    """A divergence between beliefs.
 
     Attributes:
         largest_radius: radii are below it.
         charts: the charts beside (mean, covariance) that the divergence has a Lagrangian for.
+        for_families: True if it has one for other families than Gaussians, and for products.
     """
 
     kind: ClassVar[str] = "divergence"
     largest_radius: ClassVar[float] = math.inf
+    for_families: ClassVar[bool] = False
     charts: ClassVar[Mapping[str, Callable[[FrameGradient, float], Lagrangian | None]]] = {}
 
     @abstractmethod
-    def lagrangian(self, gradient: FrameGradient, radius: float) -> Lagrangian | None:
-        """The Lagrangian of the step problem; None if the gradient is zero."""
+    def lagrangian(self, gradient: Any, radius: float) -> Lagrangian | None:
+        """The Lagrangian of the step problem; None if the gradient is zero.
+
+        The gradient is a `FrameGradient` for a Gaussian, a `FamilyGradient` for another family, and a `ProductGradient`
+        for a product. Only with `for_families` does it get the last two.
+        """
 
     @abstractmethod
-    def between(self, new: Gaussian, old: Gaussian) -> float:
+    def between(self, new: Any, old: Any) -> float:
         """D(new || old)."""
 
     @property
@@ -118,8 +124,14 @@ class Ball(Storable):
                 known = " or ".join(repr(chart) for chart in ("covariance", *divergence.charts))
                 raise InputError(f"chart: expected {known} for the divergence {name!r}, got {self.chart!r}")
 
-    def lagrangian(self, gradient: FrameGradient) -> Lagrangian | None:
+    def lagrangian(self, gradient: Any) -> Lagrangian | None:
         """The Lagrangian of the step problem; None if the gradient is zero."""
+        if isinstance(gradient, (FamilyGradient, ProductGradient)) and (
+            not self.divergence.for_families or self.chart != "covariance"
+        ):
+            raise InputError(
+                "divergence, chart: expected 'kl' and the default chart for a belief that is not a Gaussian"
+            )
         if self.chart == "covariance":
             return self.divergence.lagrangian(gradient, self.radius)
         return self.divergence.charts[self.chart](gradient, self.radius)

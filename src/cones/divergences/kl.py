@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from cones.beliefs import FrameGradient, Gaussian, Step
+from cones.beliefs import Belief, FamilyGradient, FrameGradient, ProductGradient, Step
 from cones.divergences.divergence import Divergence, Lagrangian, Point
+from cones.divergences.families import FamilyLagrangian, ProductLagrangian
 from cones.divergences.moments import MomentsLagrangian
 from cones.kernels.spans import SPAN, elementwise, extremes, inner, tile_sums
 from cones.types import Vector
@@ -55,14 +56,20 @@ class KL(Divergence):
 
     name = "kl"
     charts = {"mean_parameters": in_moments}  # noqa: RUF012
+    for_families = True
 
-    def lagrangian(self, gradient: FrameGradient, radius: float) -> KLLagrangian | None:
+    def lagrangian(self, gradient: Any, radius: float) -> Lagrangian | None:
+        if isinstance(gradient, ProductGradient):
+            parts = [(self.lagrangian(part, radius), part) for part in gradient.parts]
+            return ProductLagrangian(parts, radius) if any(part for part, _ in parts) else None
+        if isinstance(gradient, FamilyGradient):
+            return FamilyLagrangian(gradient, radius) if gradient.mean.any() else None
         b, norm = gradient.covariance.spectrum(), length(gradient.mean)
         lowest, highest = extremes(b)
         is_zero = norm == highest == lowest == 0.0
         return None if is_zero else KLLagrangian(gradient, radius, b, norm, lowest, highest)
 
-    def between(self, new: Gaussian, old: Gaussian) -> float:
+    def between(self, new: Belief, old: Belief) -> float:
         return new.kl(old)
 
 

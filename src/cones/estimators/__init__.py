@@ -3,7 +3,9 @@
 from cones.estimators.asebo import Asebo
 from cones.estimators.best_directions import BestDirections
 from cones.estimators.clipped import Clipped
+from cones.estimators.elite import Elite, EliteState
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, PastPopulation, Sample
+from cones.estimators.factors import Factors
 from cones.estimators.orthogonal import Orthogonal
 from cones.estimators.past_directions import PastDirections
 from cones.estimators.quadratic import Quadratic, QuadraticModel
@@ -17,8 +19,11 @@ __all__ = [
     "Asebo",
     "BestDirections",
     "Clipped",
+    "Elite",
+    "EliteState",
     "Estimate",
     "Estimator",
+    "Factors",
     "NoiseLevel",
     "Orthogonal",
     "PastDirections",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cones.beliefs import Belief
+from cones.beliefs import Belief, ProductGradient
 from cones.component import Component, Storable
 from cones.sampling import NoiseBlock, Plan, Population
 from cones.space.lagrangian import Told
@@ -39,11 +39,13 @@ class Estimate(NamedTuple):
     """An estimate of the gradient of the expected loss.
 
     Attributes:
-        gradient: for Gaussians a `FrameGradient`; other families have their own type.
+        gradient: for Gaussians a `FrameGradient`, for other families a `FamilyGradient`, for products a
+            `ProductGradient`; beliefs of your own may have their own type.
         noise: its noise level.
         effective_samples: effective number of independent samples.
         diagnostics: further numbers by name; each becomes a column of the history.
         model: a model of the loss around the belief, such as a `QuadraticModel`; None if the estimator has none.
+        factors: for a product, the estimates of its factors.
     """
 
     gradient: Any
@@ -51,6 +53,21 @@ class Estimate(NamedTuple):
     effective_samples: float
     diagnostics: Mapping[str, float] = NO_DIAGNOSTICS
     model: Any = None
+    factors: tuple[Any, ...] = ()
+
+    @classmethod
+    def joined(cls, factors: Sequence[Estimate]) -> Estimate:
+        """The estimate of a product from those of its factors."""
+        diagnostics: dict[str, float] = {}
+        for factor in factors:
+            diagnostics |= factor.diagnostics
+        return cls(
+            ProductGradient(tuple(factor.gradient for factor in factors)),
+            NoiseLevel(math.sqrt(sum(factor.noise.mean**2 for factor in factors))),
+            min(factor.effective_samples for factor in factors),
+            diagnostics,
+            factors=tuple(factors),
+        )
 
 
 @dataclass(frozen=True)
@@ -108,6 +125,18 @@ class Sample(NamedTuple):
         if self.points is not None:
             return self.points
         return self.population.block(0, len(self.population), drawn=self.noise.kept)
+
+    def factors(self) -> list[Sample]:
+        """The sample as each factor of a product sees it."""
+        population, product = self.population, self.belief
+        noise, samples = self.noise.matrix(), []
+        for factor, part in zip(product.factors, product.slices, strict=True):  # type: ignore[attr-defined]
+            box = None if population.box is None else population.box.part(part)
+            own = Population(factor, population.plan, population.noise, population.iteration, box)
+            past = tuple(PastPopulation(old.candidates[:, part], old.losses) for old in self.past)
+            block = NoiseBlock(own, np.ascontiguousarray(noise[:, part]))
+            samples.append(Sample(own, block, self.losses, self.utilities, past))
+        return samples
 
     def followed(self, count: int) -> tuple[PastPopulation, ...]:
         """The latest `count` populations, this one first."""

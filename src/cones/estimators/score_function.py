@@ -8,6 +8,12 @@ For x = mu + L z with z ~ N(0, I) and utilities u, in the frame of the belief:
 (Wierstra et al., Natural Evolution Strategies, JMLR 2014.) A diagonal belief keeps the diagonal of B. If u is
 independent of z, the mean squares of |a|, tr B and |B - (tr B / n) I| are u^2 n / N, u^2 n / (2 N) and
 u^2 (k - 1) / (2 N), where u^2 is the mean square of the utilities and k the degrees of freedom of B.
+
+For an exponential family the score of the natural parameters is x - mean, and the gradient in the mean parameters is
+
+    g = Cov(x)^-1 1/N sum_i u_i (x_i - mean)
+
+The estimate of a product is that of its factors.
 """
 
 from __future__ import annotations
@@ -15,12 +21,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cones.beliefs import Belief, FrameGradient, Gaussian
+from cones.beliefs import Belief, ExponentialFamily, FamilyGradient, FrameGradient, Gaussian, Product
 from cones.errors import InputError
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, Sample
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
-__all__ = ["ScoreFunction", "noise_level", "score_function"]
+__all__ = ["ScoreFunction", "family_score", "noise_level", "score_function"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,11 @@ class ScoreFunction(Estimator):
 
 
 def score_function(sample: Sample) -> Estimate:
-    """The estimate for a Gaussian belief from a population's noise and utilities."""
+    """The estimate from a population's noise and utilities."""
+    if isinstance(sample.belief, Product):
+        return Estimate.joined([score_function(factor) for factor in sample.factors()])
+    if isinstance(sample.belief, ExponentialFamily):
+        return family_score(sample.belief, sample.candidates(), sample.utilities)
     belief, utilities = gaussian(sample.belief), sample.utilities
     odd, even = sample.plan.fold(utilities / utilities.size)
     mean, moment = belief.moments(sample.noise, odd, even)
@@ -47,6 +57,14 @@ def noise_level(belief: Gaussian, utilities: Vector) -> NoiseLevel:
     """The noise level of the estimate for these utilities."""
     unit, n, k = math.sqrt(float(utilities @ utilities)) / utilities.size, belief.dim, belief.covariance_freedom
     return NoiseLevel(unit * math.sqrt(n), unit * math.sqrt(0.5 * n), unit * math.sqrt(0.5 * (k - 1)))
+
+
+def family_score(belief: ExponentialFamily, candidates: Matrix, utilities: Vector) -> Estimate:
+    """The estimate for an exponential family. Its noise is that of Cov(x)^1/2 g."""
+    moment = (utilities / utilities.size) @ (candidates - belief.mean)
+    unit = math.sqrt(float(utilities @ utilities)) / utilities.size
+    gradient = FamilyGradient(belief.precision_times(moment), belief)
+    return Estimate(gradient, NoiseLevel(unit * math.sqrt(belief.freedom)), utilities.size)
 
 
 def gaussian(belief: Belief) -> Gaussian:

@@ -24,6 +24,8 @@ try:
     from nevergrad.common import errors
     from nevergrad.functions import ExperimentFunction
     from nevergrad.optimization import base
+
+    from cones.integrations.nevergrad_space import space_of, with_values
 except ImportError:
     require_extra("nevergrad", "nevergrad", "cones.integrations.nevergrad")
     raise
@@ -38,7 +40,10 @@ NOT_FOR_HERE = {
 
 
 class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
-    """CoNES one candidate at a time, told in any order. Made by `ConfiguredCoNES`."""
+    """CoNES one candidate at a time, told in any order. Made by `ConfiguredCoNES`.
+
+    Choices between constants have a categorical belief, all else a Gaussian one on nevergrad's standardised data.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
             if name in NOT_FOR_HERE:
                 raise errors.NevergradTypeError(f"CoNES takes no argument {name!r}: {NOT_FOR_HERE[name]}")
         self._popsize, self._sigma0 = popsize, sigma0
+        self._space = space_of(self.parametrization)
         self._make(0)  # check the settings now
         self._strategy: Strategy | None = None
         # Of this iteration: candidates by uid, and losses by candidate.
@@ -73,6 +79,8 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
         limits = {"maxfev": self.budget} if known else {"maxiter": math.inf}
         settings = {**limits, **self._settings}
         try:
+            if self._space is not None:  # whose numbers have no bounds, and a deviation of 1 at a share of 1/4
+                return cones.CoNES(self._space, 0.25 * self._sigma0, popsize=popsize, rng=seed, **settings)
             return cones.CoNES(np.zeros(self.dimension), self._sigma0, popsize=popsize, rng=seed, **settings)
         except TypeError as error:
             raise errors.NevergradTypeError(str(error)) from None
@@ -91,8 +99,11 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
         # The candidate asked least often among those without a loss: a lost one is asked again.
         waiting = [candidate for candidate in range(strategy.popsize) if candidate not in self._losses]
         candidate = min(waiting, key=asked.count)
-        child = self.parametrization.spawn_child()
-        child.set_standardized_data(np.asarray(strategy.ask()[candidate]))
+        if self._space is not None:
+            child = with_values(self.parametrization, strategy.ask()[candidate])
+        else:
+            child = self.parametrization.spawn_child()
+            child.set_standardized_data(np.asarray(strategy.ask()[candidate]))
         self._candidates[child.uid] = candidate
         return child
 
@@ -111,7 +122,7 @@ class CoNESOptimizer(base.Optimizer):  # type: ignore[misc]
 
     def _internal_provide_recommendation(self) -> Vector | None:
         """The mean of the belief for noisy losses; nevergrad's default, the best candidate, otherwise."""
-        if self._strategy is None or self.parametrization.function.deterministic:
+        if self._strategy is None or self._space is not None or self.parametrization.function.deterministic:
             return None
         return self._strategy.state.belief.mean
 

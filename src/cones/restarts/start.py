@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cones.beliefs import Belief, Gaussian
+from cones.beliefs import Belief, Gaussian, Product
 from cones.restarts.policy import NextDescent
 from cones.space.bounds import Box
 
@@ -25,6 +25,10 @@ def start_of(first: Belief, box: Box | None, descent: NextDescent, rng: np.rando
     With `elsewhere` its mean is uniform in the box where both bounds are finite, and elsewhere a draw from the first
     belief, x0 + sigma0 z. Beliefs that are not Gaussian start anew as they are.
     """
+    if isinstance(first, Product):
+        boxes = [None if box is None else box.part(part) for part in first.slices]
+        pairs = zip(first.factors, boxes, strict=True)
+        return Product(*(start_of(factor, own, descent, rng) for factor, own in pairs))
     if not isinstance(first, Gaussian) or (not descent.elsewhere and descent.factor == 1.0):
         return first
     mean = first.mean

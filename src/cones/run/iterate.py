@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from cones.beliefs import Gaussian
 from cones.errors import InputError
 from cones.evaluate import Evaluator
 from cones.incremental import IncrementalStrategy
@@ -85,13 +86,17 @@ def check_asynchronous(strategy: Strategy) -> IncrementalStrategy:
     """The strategy; an error if it takes whole populations only."""
     if not isinstance(strategy, IncrementalStrategy):
         raise InputError(f"asynchronous: expected method 'cones', 'nes' or 'es', got {strategy.method!r}")
+    if strategy.space is not None:
+        raise InputError("asynchronous: expected False in a space, which needs whole populations, got True")
+    if not isinstance(belief := strategy.state.belief, Gaussian):
+        raise InputError(f"asynchronous: expected False with a {type(belief).__name__} belief, got True")
     return strategy
 
 
 def _by_populations(strategy: Strategy, evaluator: Evaluator, observers: Sequence[Observer], log: RunLog) -> StopReason:
     while (reason := _reason(strategy, observers)) is None:
         begin = time.perf_counter()
-        candidates = strategy.ask()
+        candidates = strategy.candidates()
         for observer in observers:
             observer.asked()
         asked = time.perf_counter()

@@ -36,11 +36,16 @@ from cones.run.warm import Initial, start_from
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.space.constraints import constraints_from
+from cones.space.named import NamedFunction, named_constraints
+from cones.space.reading import space_from
+from cones.space.space import Space
 from cones.steps import Balls, StepRule
 from cones.types import Vector
 
 __all__ = ["minimize", "scipy_method"]
 
+# Methods that know a `cones.Space`.
+SPACE_METHODS = ("cones", "nes", "es")
 # By default, `minimize` restarts if more than this share of the budget is left after the first descent, ...
 SHARE_LEFT = 0.5
 RESTARTS_UP_TO = 10_000  # ... and up to this dimension: beyond, descents do not end early, and the start takes memory
@@ -48,7 +53,7 @@ RESTARTS_UP_TO = 10_000  # ... and up to this dimension: beyond, descents do not
 
 def minimize(
     fun: Callable[..., Any],
-    x0: ArrayLike | Belief | None = None,
+    x0: ArrayLike | Belief | Space | None = None,
     args: Any = (),
     *,
     initial: Initial | None = None,
@@ -100,8 +105,10 @@ def minimize(
     Args:
         fun: `fun(x, *args)` returns the loss of a candidate, a number. With `vectorized` it takes a (k, n) array, one
             candidate per row, and returns k losses. NaN ranks worst.
-        x0: initial candidate, shape (n,), or a belief. It is evaluated first, or the belief's mean, and is the result
-            if nothing is better; not if `maxfev` leaves no room for it beside the first population.
+        x0: initial candidate, shape (n,), a belief, or a `cones.Space`: `fun` then takes a dict of values by name (a
+            list of them with `vectorized`), and the result's x is one. The start, which is the belief's most likely
+            candidate, is evaluated first, and is the result if nothing is better; not if `maxfev` leaves no room for it
+            beside the first population.
         initial: instead of x0, what is known: evaluations (X, y) of this function or of a similar one, a result, the
             path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
@@ -174,6 +181,14 @@ def minimize(
         x0, sigma0 = start_from(initial, None if sigma0 is None else check_positive("sigma0", sigma0), bounds)
     elif x0 is None:
         raise InputError("x0: expected a start, or initial, got neither")
+    x0 = space_from(x0)
+    if isinstance(x0, Space):
+        if method not in SPACE_METHODS:
+            raise InputError(f"method: expected one of {', '.join(SPACE_METHODS)} in a space, got {method!r}")
+        if bounds is not None:
+            raise InputError("bounds: expected none in a space, which has its own")
+        fun = NamedFunction(fun, x0, bool(vectorized))
+        constraints = named_constraints(constraints, x0, bool(vectorized))
     make = METHODS[check_one_of("method", method, tuple(METHODS))]
     settings: dict[str, Any] = {
         "bounds": bounds, "rng": rng, "popsize": popsize, "radius": radius, "belief": belief,
@@ -238,10 +253,10 @@ def minimize(
         )
 
 
-def _worth_restarts(x0: ArrayLike | Belief, maxfev: float | None, maxtime: float | None) -> bool:
+def _worth_restarts(x0: ArrayLike | Belief | Space, maxfev: float | None, maxtime: float | None) -> bool:
     """True if `minimize` restarts by default: a budget was given, and a second belief costs little memory."""
     budget = any(limit is not None and limit != math.inf for limit in (maxfev, maxtime))
-    return budget and (x0.dim if isinstance(x0, Belief) else np.size(x0)) <= RESTARTS_UP_TO
+    return budget and (x0.dim if isinstance(x0, (Belief, Space)) else np.size(x0)) <= RESTARTS_UP_TO
 
 
 def scipy_method(

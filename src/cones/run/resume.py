@@ -22,6 +22,7 @@ from cones.run.loop import journal_of, run_to_end
 from cones.run.noise import Estimate, with_reserve
 from cones.run.racing import racing_evaluator
 from cones.space.constraints import constraints_from
+from cones.space.named import NamedFunction, named_constraints
 from cones.strategy import Strategy
 
 __all__ = ["resume"]
@@ -82,6 +83,9 @@ def resume(
             strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
             strategy.restart_if_ended()  # the budget may suffice now
         rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)
+        if strategy.space is not None:
+            fun = NamedFunction(fun, strategy.space, rows)
+            constraints = named_constraints(constraints, strategy.space, rows)
         parts = constraints_from(constraints, strategy.start_point(), rows)
         count, known = (0 if parts is None else parts.count), strategy.state.lagrangian
         if count != (expected := 0 if known is None else known.count):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from cones.evaluate import Evaluator
 from cones.progress.stopping import MaxFev
 from cones.run.iterate import Observer
@@ -22,10 +24,13 @@ class StartEvaluation(Observer):
     def begun(self) -> None:
         strategy = self._strategy
         limits = [criterion.limit - criterion.reserve for criterion in strategy.criteria if type(criterion) is MaxFev]
+        best, start = strategy.state.best_x, strategy.start_point()
+        if best is not None and np.array_equal(best, start):  # known before the run
+            return
         if strategy.state.evaluations or any(strategy.popsize + 1 > limit for limit in limits):
             return
         try:
-            losses, constraints = split(self._evaluator.losses(strategy.start_point()[None, :]))
+            losses, constraints = split(self._evaluator.losses(start[None, :]))
         except Exception as error:
             error.add_note("cones: at the start, x0")
             raise

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from cones.beliefs import FrameGradient, Step, StepStatus
+from cones.beliefs import Step, StepStatus
 from cones.divergences import Ball
 from cones.solvers.root import find_multiplier
 from cones.solvers.solver import Solver, unmoved
@@ -20,7 +20,7 @@ class Dual(Solver):
 
     name = "dual"
 
-    def solve(self, gradient: FrameGradient, ball: Ball) -> Step[Any]:
+    def solve(self, gradient: Any, ball: Ball) -> Step[Any]:
         lagrangian = ball.lagrangian(gradient)
         if lagrangian is None:
             return unmoved(gradient, StepStatus.ZERO_GRADIENT)

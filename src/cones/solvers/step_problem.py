@@ -10,26 +10,27 @@ a = L^T dl/dmu and B = L^T (dl/dSigma) L, it depends on a and B alone.
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from cones.beliefs import Gaussian, Gradient, Step
+from cones.beliefs import Belief, ExponentialFamily, Gaussian, Gradient, Product, Step
 from cones.checks import check_array
 from cones.component import component_from
 from cones.divergences import Ball, Chart, Divergence
 from cones.divergences.kl import largest_of
 from cones.errors import InputError
+from cones.solvers.dual import Dual
 from cones.solvers.solver import Solver
 
 __all__ = ["solve_step"]
 
-G = TypeVar("G", bound=Gaussian)
+G = TypeVar("G", bound=Belief)
 
 
 def solve_step(
     belief: G,
-    gradient: Gradient,
+    gradient: Any,
     radius: float,
     solver: str | Solver = "dual",
     divergence: str | Divergence = "kl",
@@ -40,8 +41,10 @@ def solve_step(
     maximize <gradient, change> subject to D(new || belief) <= radius^2.
 
     Args:
-        belief: a `DiagonalGaussian`, a `FullGaussian` or a `LowRankGaussian`.
-        gradient: gradient of the expected loss with respect to (mean, covariance). Negate it for a descent step.
+        belief: a Gaussian, such as `DiagonalGaussian`; `Bernoulli`, `Categorical`, `Poisson`; or a `Product`.
+        gradient: gradient of the expected loss. For a Gaussian a `Gradient` with respect to (mean, covariance), for
+            another family an array, with respect to the mean, for a product a sequence of these. Negate it for a
+            descent step.
         radius: the paper's epsilon; the ball is D <= radius^2.
         solver: "dual" is the exact scalar dual. "cvxpy" is the paper's cone program in CVXPY, solved by Clarabel;
             "clarabel", "scs" and "mosek" choose its solver.
@@ -61,8 +64,10 @@ def solve_step(
         >>> step.status.name, round(step.divergence, 6)
         ('OPTIMAL', 1.0)
     """
+    if isinstance(belief, (ExponentialFamily, Product)):
+        return _solved(belief, gradient, Ball(component_from("divergence", divergence), radius, chart), solver)
     if not isinstance(belief, Gaussian):
-        raise InputError(f"belief: expected a DiagonalGaussian or a FullGaussian, got {type(belief).__name__}")
+        raise InputError(f"belief: expected a Gaussian, an exponential family or a product, got {belief!r:.80}")
     if not isinstance(gradient, Gradient):
         raise InputError(f"gradient: expected a cones.Gradient, got {type(gradient).__name__}")
     ball = Ball(component_from("divergence", divergence), radius, chart)
@@ -83,3 +88,14 @@ def solve_step(
         gap=step.gap * scale,
         belief=belief.moved(step),
     )
+
+
+def _solved(belief: Any, gradient: Any, ball: Ball, solver: str | Solver) -> Step[Any]:
+    """The step of another family than a Gaussian, or of a product."""
+    chosen = component_from("solver", solver)
+    if not isinstance(chosen, Dual):
+        raise InputError(f"solver: expected 'dual' for a {type(belief).__name__}, got {solver!r}")
+    with np.errstate(all="ignore"):
+        step = chosen.solve(belief.whiten(gradient), ball)
+    step = step._replace(shift=belief.from_frame(step.shift))
+    return step._replace(belief=belief.moved(step))

@@ -1,1 +1,1 @@
-"""The search space: bounds and constraints."""
+"""The search space: named parameters, bounds and constraints."""

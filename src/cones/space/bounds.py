@@ -21,17 +21,29 @@ DEVIATIONS = {"float64": (1e-140, 1e140), "float32": (1e-16, 1e16)}
 
 @dataclass(frozen=True)
 class Box(Storable):
-    """lower <= x <= upper, elementwise; either bound may be infinite."""
+    """lower <= x <= upper, elementwise; either bound may be infinite.
+
+    Attributes:
+        whole: which coordinates are integers; None if none is. Candidates are rounded to them. 0: a real number,
+            1: an integer, 2: the logarithm of a positive integer.
+    """
 
     lower: Vector
     upper: Vector
+    whole: Vector | None = None
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
         box = cls(**parts)
+        if box.whole is not None and (box.whole.shape != box.lower.shape or not np.isin(box.whole, (0, 1, 2)).all()):
+            raise InputError(f"bounds: expected 0, 1 or 2 for each coordinate, got {box.whole!r:.60}")
         if box.lower.ndim != 1 or box.lower.shape != box.upper.shape or not (box.lower <= box.upper).all():
             raise InputError(f"bounds: expected low <= high, got {box.lower!r:.60} and {box.upper!r:.60}")
         return box
+
+    def part(self, columns: slice) -> Box:
+        """The box of some coordinates."""
+        return Box(self.lower[columns], self.upper[columns], None if self.whole is None else self.whole[columns])
 
     def contains(self, x: Vector) -> bool:
         return bool((x >= self.lower).all() and (x <= self.upper).all())
@@ -46,11 +58,36 @@ class Box(Storable):
         return np.concatenate([(self.lower - x)[:, low], (x - self.upper)[:, high]], axis=1)
 
     def reflect(self, candidates: Matrix) -> Matrix:
-        """Candidates reflected at the bounds until they are inside; those inside are unchanged.
+        """Candidates reflected at the bounds until they are inside, then rounded; those inside are unchanged.
 
         Reflection keeps the loss continuous across a bound. Unlike clipping, it does not make the loss flat outside,
         so the gradient stays informative when the belief extends beyond a bound.
         """
+        return self._rounded(self._reflected(candidates))
+
+    def _rounded(self, candidates: Matrix) -> Matrix:
+        """Integer coordinates rounded to the nearest integer inside."""
+        if self.whole is None or not self.whole.any():
+            return candidates
+        rounded = np.array(candidates)
+        for log in (False, True):
+            which = np.flatnonzero(self.whole == 1 + log)
+            low, high, x = self.lower[which], self.upper[which], rounded[..., which]
+            if log:
+                low, high, x = np.exp(low), np.exp(high), np.exp(x)
+            x = np.clip(np.floor(x + 0.5), np.ceil(low - 1e-9), np.floor(high + 1e-9))
+            rounded[..., which] = np.log(x) if log else x
+        return rounded
+
+    def cells(self, x: Vector) -> Vector:
+        """The distance to the next integer around a point, per coordinate; 0 for real numbers."""
+        if self.whole is None:
+            return np.zeros_like(x)
+        with np.errstate(over="ignore"):
+            logs = np.log1p(np.exp(-np.maximum(x, 0.0)))
+        return np.select([self.whole == 1, self.whole == 2], [np.ones_like(x), logs], 0.0)
+
+    def _reflected(self, candidates: Matrix) -> Matrix:
         if bool((candidates >= self.lower).all()) and bool((candidates <= self.upper).all()):
             return candidates
         lower, upper, x = (np.asarray(array, np.float64) for array in (self.lower, self.upper, candidates))
@@ -74,7 +111,7 @@ class Box(Storable):
         lower = np.where(lower < self.lower, np.nextafter(lower, np.inf, dtype=lower.dtype), lower)
         upper = np.where(upper > self.upper, np.nextafter(upper, -np.inf, dtype=upper.dtype), upper)
         none = lower > upper
-        return Box(np.where(none, nearest, lower), np.where(none, nearest, upper))
+        return Box(np.where(none, nearest, lower), np.where(none, nearest, upper), self.whole)
 
 
 def box_from(bounds: Any, x0: Vector) -> Box | None:

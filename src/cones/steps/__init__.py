@@ -4,6 +4,8 @@ from cones.steps.ars import Ars
 from cones.steps.balls import Balls, BallsState
 from cones.steps.convex import Convex
 from cones.steps.evolution_path import EvolutionPath
+from cones.steps.factors import FactorSteps
+from cones.steps.family_path import FamilyPath, FamilyPathState
 from cones.steps.low_rank import LowRank, LowRankState
 from cones.steps.more import More
 from cones.steps.natural import Natural
@@ -17,6 +19,9 @@ __all__ = [
     "BallsState",
     "Convex",
     "EvolutionPath",
+    "FactorSteps",
+    "FamilyPath",
+    "FamilyPathState",
     "IterationInfo",
     "LowRank",
     "LowRankState",

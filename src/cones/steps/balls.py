@@ -7,6 +7,8 @@ B = (tr B / n) I + B0 the step problem splits into three, solved in closed form 
     scale  maximize tr B (r - 1)           KL = n (r - 1 - log r) / 2  log r = 2 radius / sqrt(n), to second order
     shape  maximize <B0, R - I>            KL <= radius^2              the scalar dual with a = 0
 
+Other families than Gaussians have one ball, and the scalar dual eta' = eta + g / lambda. In a product each factor has
+balls of its own.
 Every f-divergence has the same balls of the mean, and to second order those of the scale. The shape's may be of another
 divergence D: it is D <= curvature radius^2, where curvature is D / KL of small changes, so that radii mean the same.
 
@@ -21,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from cones.beliefs import FrameGradient, FrameMatrix, Gaussian, Step, StepStatus
+from cones.beliefs import ExponentialFamily, FrameGradient, FrameMatrix, Step, StepStatus
 from cones.checks import check_kind
 from cones.component import Storable, setting
 from cones.divergences import KL, Ball, Divergence
@@ -39,7 +41,7 @@ __all__ = ["Balls", "BallsState"]
 # Largest change of a log-variance per iteration; within the shape's ball a single one could change by much more.
 LARGEST_LOG = 1.0
 NO_MEAN = np.zeros(0)
-DUAL = Dual()
+DUAL, KL_DIVERGENCE, OPTIMAL = Dual(), KL(), StepStatus.OPTIMAL
 # Of the largest radius that a divergence reaches.
 REACHED = 0.999
 
@@ -60,6 +62,7 @@ class Balls(StepRule):
     Args:
         mean, scale, shape: controls of their radii. The defaults need no tuning.
         divergence, chart: of the shape's ball, as for `cones.solve_step`.
+        family: control of the only ball of a family other than Gaussians.
 
     Example:
         >>> import cones
@@ -80,11 +83,19 @@ class Balls(StepRule):
 
     divergence: Divergence = setting(KL(), "What the shape's ball is of, as for one ball.", kind="divergence")
     chart: str = setting("covariance", "Parameters in which the loss is linear in the shape's ball, as for one ball.")
+    # A larger step makes a belief over bits certain at once.
+    family: RadiusControl[Any] = setting(
+        PathLength(0.05, gain=0.5, largest=0.1),
+        "Control of the radius of a family other than Gaussians.",
+        kind="radius",
+    )
 
     def __post_init__(self) -> None:
         check_kind("divergence", self.divergence, Divergence)
         Ball(self.divergence, 0.5, self.chart)  # checks the chart
-        for ball in fields(self)[:3]:
+        for ball in fields(self):
+            if ball.name in ("divergence", "chart"):
+                continue
             control = getattr(self, ball.name)
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
@@ -92,9 +103,11 @@ class Balls(StepRule):
                 raise InputError(f"{ball.name}: expected a control other than SignalRatio, which is for the scale only")
 
     def propose(
-        self, state: BallsState | None, belief: Gaussian, estimate: Estimate, info: IterationInfo
+        self, state: BallsState | None, belief: Any, estimate: Estimate, info: IterationInfo
     ) -> tuple[Step[Any], BallsState]:
         state = state or BallsState()
+        if isinstance(belief, ExponentialFamily):
+            return self._one_ball(state, belief, estimate, info)
         n, samples, noise = belief.dim, estimate.effective_samples, estimate.noise
         a, matrix = estimate.gradient.mean, estimate.gradient.covariance
 
@@ -142,6 +155,21 @@ class Balls(StepRule):
             return np.asarray(np.minimum(np.maximum(logs - centre, -LARGEST_LOG), LARGEST_LOG) + growth)
 
         return step._replace(log_ratio=step.log_ratio.map(centred))
+
+    def _one_ball(
+        self, state: BallsState, belief: ExponentialFamily, estimate: Estimate, info: IterationInfo
+    ) -> tuple[Step[Any], BallsState]:
+        """The step of another family than a Gaussian: one ball."""
+        a = belief.whitened(belief.covariance_times(estimate.gradient.mean))
+        length, samples = math.sqrt(inner(a, a)), estimate.effective_samples
+        stats = EstimateStats(
+            a, length, estimate.noise.mean, belief.freedom, belief.dim, samples, math.nan, info.spent, info.budget
+        )
+        mean, of_mean = _next(self.family, state.mean, stats)
+        gradient = estimate.gradient
+        step = DUAL.solve(gradient, Ball(KL_DIVERGENCE, mean.radius)) if mean.radius else unmoved(gradient, OPTIMAL)
+        columns = {"mean_radius": mean.radius, "path_length": mean.path_length}
+        return step._replace(columns=columns), BallsState(of_mean)
 
 
 def _next(control: RadiusControl[Any], state: Any, stats: EstimateStats) -> tuple[Radius, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from cones.beliefs import Gaussian, Step
+from cones.beliefs import Step
 from cones.checks import check_kind, store
 from cones.component import setting
 from cones.divergences import KL, Ball, Divergence
@@ -47,7 +47,7 @@ class Convex(StepRule):
     def ball(self) -> Ball:
         return Ball(self.divergence, self.radius, self.chart)
 
-    def propose(self, state: None, belief: Gaussian, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
+    def propose(self, state: None, belief: Any, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
         step = self.solver.solve(estimate.gradient, self.ball)
         # The radius of the joint ball bounds each part.
         columns = dict.fromkeys(("mean_radius", "scale_radius", "shape_radius"), self.radius)

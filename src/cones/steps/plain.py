@@ -1,11 +1,11 @@
-r"""ES: the gradient itself, ( L^-T a, B ) = ( dl/dmu, dl/dlog-covariance )."""
+r"""ES: the gradient itself, ( L^-T a, B ) = ( dl/dmu, dl/dlog-covariance ); for other families dl/deta."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from cones.beliefs import Gaussian, Step
+from cones.beliefs import Step
 from cones.estimators import Estimate
 from cones.steps.rule import IterationInfo, StepRule
 
@@ -18,6 +18,6 @@ class Plain(StepRule):
 
     name = "plain"
 
-    def propose(self, state: None, belief: Gaussian, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
+    def propose(self, state: None, belief: Any, estimate: Estimate, info: IterationInfo) -> tuple[Step[Any], None]:
         gradient = estimate.gradient
         return Step(shift=belief.gradient_from_frame(gradient.mean), log_ratio=gradient.covariance), None

@@ -180,6 +180,10 @@ class FullGaussian(Gaussian):
     def restarted(self, mean: Vector, factor: float) -> Self:
         return self._trusted(mean.copy(), factor * self.factor, self._inverse_transpose / factor)
 
+    def _scaled(self, factors: Vector) -> Self:
+        columns = factors[:, None]
+        return self._trusted(self.mean, self.factor * columns, self._inverse_transpose / columns)
+
     def natural_gradient(self, gradient: Gradient) -> Gradient:
         mean, matrix = self._checked(gradient)
         covariance = self.covariance

@@ -104,6 +104,15 @@ class Gaussian(Belief):
         """The initial belief of a restart: at another mean, with the standard deviations times a factor."""
         return self.start(mean, factor * self.standard_deviations())
 
+    def widened(self, least: Vector) -> Self:
+        """The belief with standard deviations of at least `least`, its correlations unchanged."""
+        factors = np.maximum(least / self.standard_deviations(), 1.0)
+        return self._scaled(factors) if (factors > 1.0).any() else self
+
+    @abstractmethod
+    def _scaled(self, factors: Vector) -> Self:
+        """The belief with each coordinate's deviation multiplied by a factor."""
+
     @abstractmethod
     def log_determinant(self) -> float:
         """log det of the covariance."""

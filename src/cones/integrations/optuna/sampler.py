@@ -7,13 +7,13 @@ import json
 import math
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.samplers import BaseSampler
+from optuna.samplers._base import _CONSTRAINTS_KEY, _process_constraints_after_trial
 from optuna.search_space import IntersectionSearchSpace
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -21,10 +21,13 @@ from optuna.trial import FrozenTrial, TrialState
 import cones
 from cones.checks import check_integer, check_positive
 from cones.defaults import default_popsize
-from cones.integrations.optuna.space import EDGE, WIDTH, Coordinates
+from cones.integrations.optuna.ranking import Standing, losses_of
+from cones.integrations.optuna.space import Coordinates
 from cones.integrations.optuna.study_replay import POSITION, Member, Position, StudyReplay, same
 from cones.progress.stopping import LIMITS
 from cones.sampling import Rng, seed_from
+from cones.space.parameters import Float
+from cones.space.space import Space
 from cones.strategy import Strategy
 
 __all__ = ["CoNESSampler"]
@@ -44,8 +47,11 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
     Optuna's other relative samplers it learns the parameters from the first finished trial. `independent_sampler`
     samples parameters that not all trials have, with a warning.
 
+    Floats and integers have a Gaussian belief, categories a categorical one; see `cones.Space`.
+
     The study stores all state. With a storage, a new process with the same settings continues the run, and several
-    processes share a population. A trial that fails or is pruned ranks worst in its population.
+    processes share a population. Trials that violate constraints rank by their violation behind those that do not,
+    pruned trials by how far they came behind these, and failed ones last.
 
     Args:
         x0: initial values of parameters, by name; the middle of their ranges by default.
@@ -55,6 +61,8 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         popsize: trials per iteration; by default that of `cones.CoNES` for as many coordinates.
         independent_sampler: samples parameters outside the common search space; `RandomSampler` by default.
         warn_independent_sampling: warn when it is used.
+        constraints_func: as for Optuna's other samplers: a function of a finished trial that returns numbers, each at
+            most 0 if its constraint holds.
         **settings: of `cones.CoNES`, such as radius, belief, shaping, optimizer.
 
     Example:
@@ -79,6 +87,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         popsize: int | None = None,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
         **settings: Any,
     ) -> None:
         for name in settings:
@@ -88,7 +97,12 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         self._sigma0 = check_positive("sigma0", sigma0)
         self._popsize = None if popsize is None else check_integer("popsize", popsize, 2)
         self._settings = settings
-        self._strategy(2, 0)  # check the settings now, not in the second trial
+        if constraints_func is not None and not callable(constraints_func):
+            raise TypeError(f"constraints_func: expected a function, got {constraints_func!r:.80}")
+        self._constraints_func = constraints_func
+        self._strategy(
+            Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0)), 0
+        )  # check the settings now, not in the second trial
         self._seed = seed_from(rng)
         self._independent = independent_sampler or optuna.samplers.RandomSampler(seed=self._seed % 2**32)
         self._warns = warn_independent_sampling
@@ -115,6 +129,8 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         self._independent.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Any) -> None:
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
         self._independent.after_trial(study, trial, state, values)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -127,7 +143,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
         if not search_space:
             return {}
         with self._lock:
-            coordinates = Coordinates(search_space)
+            coordinates = Coordinates(search_space, self._x0)
             run = self._run_on(search_space, coordinates)
             state = run.follow(_members(study, run.name), self._seed)
             if "fixed_params" in trial.system_attrs:  # enqueued: no candidate of ours
@@ -136,7 +152,7 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
             parents = tuple(member.number for member in state.told[-1]) if state.told else ()
             position = Position(run.name, state.seed, len(state.told), candidate, parents)
             study._storage.set_trial_system_attr(trial._trial_id, POSITION, position.attribute())
-            return coordinates.params(np.asarray(run.strategy.ask()[candidate]))
+            return coordinates.params(run.strategy.ask()[candidate])
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -162,16 +178,14 @@ class CoNESSampler(BaseSampler):  # type: ignore[misc]
             if unknown := self._x0.keys() - space.keys():
                 names = ", ".join(sorted(unknown))
                 warnings.warn(f"x0: no parameters named {names} in this search space", RuntimeWarning, stacklevel=2)
-            start = coordinates.point(self._x0)
-            self._run = _Run(name, lambda seed: self._strategy(coordinates.dim, seed, start))
+            self._run = _Run(name, lambda seed: self._strategy(coordinates.space, seed))
         return self._run
 
-    def _strategy(self, dim: int, seed: int, start: Any = None) -> Strategy:
+    def _strategy(self, space: Space, seed: int) -> Strategy:
         return cones.CoNES(
-            np.zeros(dim) if start is None else start,
-            self._sigma0 * WIDTH,
-            bounds=[(-EDGE, EDGE)] * dim,
-            popsize=self._popsize or default_popsize(dim),
+            space,
+            self._sigma0,
+            popsize=self._popsize or default_popsize(len(space.names)),
             rng=seed,
             maxiter=math.inf,  # Optuna ends the study
             **self._settings,
@@ -199,7 +213,7 @@ class _Run:
             self._begin(state.seed)
             known = 0
         for population in state.told[known:]:
-            self.strategy.tell(self.strategy.ask(), [float(member.loss or 0.0) for member in population])
+            self.strategy.tell(self.strategy.ask(), losses_of([member.standing or Standing() for member in population]))
             self._told.append(population)
         return state
 
@@ -210,13 +224,22 @@ def _members(study: Study, name: str) -> list[Member]:
     for trial in study.get_trials(deepcopy=False):
         position = Position.of(trial.system_attrs.get(POSITION))
         if position is not None and position.run == name:
-            loss = None
-            if trial.state == TrialState.COMPLETE:
-                loss = sign * trial.value
-            elif trial.state.is_finished():
-                loss = math.nan
-            members.append(Member(trial.number, position, loss))
+            members.append(Member(trial.number, position, _standing(trial, sign)))
     return members
+
+
+def _standing(trial: FrozenTrial, sign: float) -> Standing | None:
+    """How a trial ended; None if it is running."""
+    if not trial.state.is_finished():
+        return None
+    violations = trial.system_attrs.get(_CONSTRAINTS_KEY) or ()
+    violation = float(sum(max(number, 0.0) for number in violations))
+    if trial.state == TrialState.COMPLETE:
+        return Standing(sign * trial.value, violation)
+    reported = trial.intermediate_values
+    if trial.state == TrialState.PRUNED and reported and not math.isnan(last := reported[max(reported)]):
+        return Standing(sign * last, violation, pruned_at=max(reported))
+    return Standing()
 
 
 def _any_complete(study: Study) -> bool:

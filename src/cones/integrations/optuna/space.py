@@ -1,101 +1,74 @@
-"""An Optuna search space as coordinates between -2 and 2.
+"""An Optuna search space as a `cones.Space`.
 
-    float, int      one coordinate along the range, or along its logarithm; steps are cells of equal width on it
-    categorical     one coordinate per choice; the largest coordinate decides
-
-A normal belief of deviation 1 around the middle covers the ranges and makes all choices equally likely.
+float           a `Float`, on its own scale or that of the logarithm
+int             an `Integer`, on either scale
+with a step     an `Integer` that counts the steps
+categorical     a `Choice`
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
-from cones.types import Vector
+from cones.space.parameters import Choice, Float, Integer, Parameter
+from cones.space.space import Space
 
-__all__ = ["EDGE", "WIDTH", "Coordinates"]
-
-EDGE = 2.0
-WIDTH = 2.0 * EDGE
+__all__ = ["Coordinates"]
 
 
 class Coordinates:
-    """The coordinates of a search space, in the order of its parameters.
+    """The space of a study, and its values as Optuna has them.
 
     Example:
         >>> from optuna.distributions import FloatDistribution, IntDistribution
-        >>> coordinates = Coordinates({"rate": FloatDistribution(1e-4, 1.0, log=True), "layers": IntDistribution(1, 5)})
-        >>> params = coordinates.params(np.zeros(coordinates.dim))
-        >>> round(params["rate"], 6), params["layers"]
-        (0.01, 3)
+        >>> rate, size = FloatDistribution(1e-4, 1.0, log=True), IntDistribution(8, 64, step=8)
+        >>> coordinates = Coordinates({"rate": rate, "size": size})
+        >>> coordinates.params({"rate": 0.01, "size": 2})
+        {'rate': 0.01, 'size': 24}
     """
 
-    def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
-        self._space = dict(space)
-        self.dim = sum(_size(distribution) for distribution in self._space.values())
+    def __init__(self, space: Mapping[str, BaseDistribution], x0: Mapping[str, Any] | None = None) -> None:
+        self._distributions = dict(space)
+        self.space = Space([(name, _parameter(distribution)) for name, distribution in self._distributions.items()])
+        guess = {name: self._guess(name, value) for name, value in (x0 or {}).items() if name in self._distributions}
+        if guess:
+            self.space = self.space.starting_at(guess)
 
-    def params(self, x: Vector) -> dict[str, Any]:
-        """The values of all parameters at a point."""
-        params, start = {}, 0
-        for name, distribution in self._space.items():
-            piece = x[start : start + _size(distribution)]
-            params[name] = _value(distribution, piece)
-            start += piece.size
-        return params
+    def params(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Optuna's values for those of the space."""
+        return {name: _value(self._distributions[name], value) for name, value in values.items()}
 
-    def point(self, params: Mapping[str, Any]) -> Vector:
-        """A point at which parameters have these values; the middle of the range for the others."""
-        pieces = []
-        for name, distribution in self._space.items():
-            piece = np.zeros(_size(distribution))
-            if name in params:
-                _check(name, distribution, params[name])
-                piece = _coordinates(distribution, params[name])
-            pieces.append(piece)
-        return np.concatenate(pieces)
+    def _guess(self, name: str, value: Any) -> Any:
+        distribution = self._distributions[name]
+        if isinstance(distribution, CategoricalDistribution):
+            return int(distribution.to_internal_repr(value))  # raises ValueError
+        if not distribution.low <= value <= distribution.high:
+            raise ValueError(f"x0: {name} = {value!r} is not in {distribution}")
+        return round((value - distribution.low) / distribution.step) if _counts(distribution) else value
 
 
-def _size(distribution: BaseDistribution) -> int:
-    return len(distribution.choices) if isinstance(distribution, CategoricalDistribution) else 1
+def _counts(distribution: BaseDistribution) -> bool:
+    """True if a parameter counts steps."""
+    if isinstance(distribution, CategoricalDistribution) or distribution.step is None:
+        return False
+    return not (isinstance(distribution, IntDistribution) and distribution.step == 1)
 
 
-def _value(distribution: BaseDistribution, piece: Vector) -> Any:
+def _parameter(distribution: BaseDistribution) -> Parameter:
     if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[int(piece.argmax())]
-    left, right = _ends(distribution)
-    along = left + (right - left) * (float(piece[0]) + EDGE) / WIDTH
-    value = math.exp(along) if distribution.log else along
-    low, high, step = distribution.low, distribution.high, distribution.step
-    if step is not None:
-        cells = round((high - low) / step)
-        value = low + min(max(round((value - low) / step), 0), cells) * step
-    value = min(max(value, low), high)  # rounding may leave the range
+        return Choice(*range(len(distribution.choices)))
+    if _counts(distribution):
+        return Integer(0, round((distribution.high - distribution.low) / distribution.step))
+    kind = Integer if isinstance(distribution, IntDistribution) else Float
+    return kind(distribution.low, distribution.high, distribution.log)
+
+
+def _value(distribution: BaseDistribution, value: Any) -> Any:
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[value]
+    if _counts(distribution):
+        value = min(distribution.low + value * distribution.step, distribution.high)  # rounding may leave the range
     return int(value) if isinstance(distribution, IntDistribution) else float(value)
-
-
-def _coordinates(distribution: BaseDistribution, value: Any) -> Vector:
-    if isinstance(distribution, CategoricalDistribution):
-        piece = np.zeros(len(distribution.choices))
-        piece[int(distribution.to_internal_repr(value))] = 1.0  # ahead by a standard deviation
-        return piece
-    left, right = _ends(distribution)
-    along = math.log(value) if distribution.log else float(value)
-    return np.array([WIDTH * (along - left) / (right - left) - EDGE])
-
-
-def _ends(distribution: BaseDistribution) -> tuple[float, float]:
-    """The ends of the coordinate: half a step beyond the outer values of a range in steps."""
-    half = 0.0 if distribution.step is None else 0.5 * distribution.step
-    low, high = distribution.low - half, distribution.high + half
-    return (math.log(low), math.log(high)) if distribution.log else (low, high)
-
-
-def _check(name: str, distribution: BaseDistribution, value: Any) -> None:
-    if isinstance(distribution, CategoricalDistribution):
-        distribution.to_internal_repr(value)  # raises ValueError
-    elif not distribution.low <= value <= distribution.high:
-        raise ValueError(f"x0: {name} = {value!r} is not in {distribution}")

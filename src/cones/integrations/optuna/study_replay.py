@@ -8,11 +8,12 @@ disagree, the trial with the lowest number decides.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
+
+from cones.integrations.optuna.ranking import Standing
 
 __all__ = ["POSITION", "Member", "Position", "StudyReplay", "same"]
 
@@ -46,11 +47,11 @@ class Position:
 
 @dataclass(frozen=True)
 class Member:
-    """A trial of the run. Its loss is None while it is running, and NaN if it failed or was pruned."""
+    """A trial of the run; `standing` is None while it is running."""
 
     number: int
     position: Position
-    loss: float | None
+    standing: Standing | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class StudyReplay:
         here = [member for member in here if member.position.seed == seed]
         told: list[tuple[Member, ...]] = []
         while True:
-            finished = {member.number: member for member in here if member.loss is not None}
+            finished = {member.number: member for member in here if member.standing is not None}
             following = by_iteration.get(len(told) + 1, [])
             leader = next((member for member in following if _follows(member, finished, popsize)), None)
             if leader is not None:
@@ -101,7 +102,7 @@ class StudyReplay:
         free = [candidate for candidate in range(popsize) if candidate not in taken]
         if free:
             return free[number % len(free)]  # processes that choose at the same time choose differently
-        running = {k: found for k, found in taken.items() if all(member.loss is None for member in found)}
+        running = {k: found for k, found in taken.items() if all(member.standing is None for member in found)}
         return min(running, key=lambda candidate: (len(running[candidate]), running[candidate][0].number))
 
 
@@ -113,8 +114,5 @@ def _follows(member: Member, finished: dict[int, Member], popsize: int) -> bool:
 
 
 def same(one: tuple[Member, ...], other: tuple[Member, ...]) -> bool:
-    """True if two populations consist of the same trials with the same losses."""
-    return all(
-        a.number == b.number and (a.loss == b.loss or (math.isnan(a.loss or 0.0) and math.isnan(b.loss or 0.0)))
-        for a, b in zip(one, other, strict=True)
-    )
+    """True if two populations consist of the same trials that ended in the same way."""
+    return all(a.number == b.number and repr(a.standing) == repr(b.standing) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,1 @@
+"""Binary and mixed problems: `python -m benchmarks.spaces run|table`; see `__main__`."""

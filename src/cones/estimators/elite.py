@@ -1,0 +1,51 @@
+r"""The score function of an exponential family, with the best candidate so far as one more sample.
+
+The weights are those of CMA-ES over the N candidates and the best one before them. Where the belief is nearly certain,
+few candidates differ from its mode, and most of those that do are worse. The best candidate so far keeps pointing to
+what is known to be good, as the parent does in an elitist evolutionary algorithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cones.beliefs import ExponentialFamily
+from cones.component import Storable
+from cones.errors import InputError
+from cones.estimators.estimator import Estimate, Estimator, Sample
+from cones.estimators.score_function import family_score
+from cones.estimators.shaping import recombination_weights
+from cones.types import Vector
+
+__all__ = ["Elite", "EliteState"]
+
+
+@dataclass(frozen=True)
+class EliteState(Storable):
+    """The best candidate so far and its loss. Of two equal ones, the later."""
+
+    candidate: Vector
+    loss: float
+
+
+@dataclass(frozen=True)
+class Elite(Estimator):
+    """For other families than Gaussians: the score function of the population and the best candidate so far."""
+
+    name = "elite"
+
+    def estimate(self, state: EliteState | None, sample: Sample) -> tuple[Estimate, EliteState | None]:
+        if not isinstance(sample.belief, ExponentialFamily):
+            raise InputError(f"estimator: expected one for a {type(sample.belief).__name__}, got 'elite'")
+        candidates, losses = np.asarray(sample.candidates()), sample.losses
+        best = int(np.where(np.isnan(losses), np.inf, losses).argmin())
+        latest = EliteState(np.array(candidates[best]), float(losses[best]))
+        if state is not None:
+            candidates, losses = np.vstack([candidates, state.candidate]), np.append(losses, state.loss)
+            if not latest.loss <= state.loss:
+                latest = state
+        elif np.isnan(latest.loss):
+            return family_score(sample.belief, candidates, np.zeros(losses.size)), None
+        return family_score(sample.belief, candidates, recombination_weights(losses)), latest
