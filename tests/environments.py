@@ -63,4 +63,5 @@ class Point(gymnasium.Env):
 
 
 for _mode in ("box", "choices", "dict", "text", "image", "blind", "grow", "crash", "death", "hang", "nan"):
-    gymnasium.register(id=f"Point{_mode.title()}-v0", entry_point=Point, kwargs={"mode": _mode})
+    if (_id := f"Point{_mode.title()}-v0") not in gymnasium.registry:  # doctests import this module by another name
+        gymnasium.register(id=_id, entry_point=Point, kwargs={"mode": _mode})

@@ -358,7 +358,7 @@ class TestCommandLine:
             (["--estimator", "no_such_module:Thing"], "estimator: no module named 'no_such_module'"),
             (
                 ["--estimator", "own_components:Cut"],
-                "estimator: expected one of 'score_function', 'asebo', 'best_directions', 'clipped', 'orthogonal',",
+                "estimator: expected one of 'score_function', 'asebo', 'best_directions', 'clipped', 'elite',",
             ),
             (["--estimator", "own_components:Averaged,deca=1"], "did you mean decay?"),
             (["--estimator", "score_functio"], "did you mean score_function?"),
@@ -366,7 +366,7 @@ class TestCommandLine:
             (["--shaping", "own_components:nothing"], "shaping: module own_components has no 'nothing'"),
             (
                 ["--belief", "own_components:Cut"],
-                "belief: expected one of 'diagonal', 'full', 'low_rank' or",
+                "belief: expected one of 'bernoulli', 'categorical', 'poisson', 'product', 'diagonal', 'full', 'low_rank' or",
             ),
             (["--step", "convex"], "step: cannot create Convex"),
         ],

@@ -127,7 +127,7 @@ def test_missing_mosek_or_its_licence_is_an_error_that_says_what_to_do(
     belief, gradient = DiagonalGaussian([0.0], 1.0), Gradient([1.0], [1.0])
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mosek" else real(name))
-    with pytest.raises(MissingExtraError, match=r"needs the package mosek.*cones\[mosek\]"):
+    with pytest.raises(MissingExtraError, match=r"needs the package mosek.*pip install .*'mosek>="):
         cones.solve_step(belief, gradient, 1.0, solver="mosek")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "mosek" else real(name))
     monkeypatch.setenv("MOSEKLM_LICENSE_FILE", str(tmp_path / "none.lic"))

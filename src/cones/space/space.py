@@ -49,8 +49,8 @@ class Space(Storable):
         >>> space = cones.Space(lr=cones.Float(1e-5, 1e-1, log=True), layers=cones.Integer(1, 8), bias=cones.Flag())
         >>> space.names
         ('lr', 'layers', 'bias')
-        >>> space.decode(space.encode({"lr": 1e-3, "layers": 2, "bias": True}))
-        {'lr': 0.001, 'layers': 2, 'bias': True}
+        >>> space.decode(space.encode({"lr": 1e-1, "layers": 2, "bias": True}))
+        {'lr': 0.1, 'layers': 2, 'bias': True}
     """
 
     def __init__(self, parameters: Values | Iterable[tuple[str, Any]] | None = None, **named: Any) -> None:

@@ -36,7 +36,7 @@ class Bernoulli(ExponentialFamily):
             certain deviate in some bit.
 
     Example:
-        >>> belief = Bernoulli([0.5, 0.9])
+        >>> belief = Bernoulli([0.5, 0.9], margin=0.01)
         >>> belief.candidates(np.array([[0.3, 0.3], [-0.3, 2.0]]))
         array([[0., 1.],
                [1., 0.]])
