@@ -366,7 +366,7 @@ class TestCommandLine:
             (["--shaping", "own_components:nothing"], "shaping: module own_components has no 'nothing'"),
             (
                 ["--belief", "own_components:Cut"],
-                "belief: expected one of 'bernoulli', 'categorical', 'poisson', 'product', 'diagonal', 'full', 'low_rank' or",
+                "belief: expected one of 'bernoulli', 'categorical', 'poisson', 'product', 'diagonal', 'full',",
             ),
             (["--step", "convex"], "step: cannot create Convex"),
         ],
