@@ -94,7 +94,8 @@ class EvolutionStrategy(IncrementalStrategy):
 
     def new_lagrangian(self, count: int) -> Lagrangian:
         box, dim = self.box, self.state.belief.dim
-        if box is None or self.chunked or dim > CLIPPED_UP_TO:
+        # Integers are reflected and rounded, and keep their neighbours, as without constraints.
+        if box is None or box.whole is not None or self.chunked or dim > CLIPPED_UP_TO:
             return Lagrangian.start(count)
         return Lagrangian.start(count, box.beyond(self.state.belief.mean[None, :]).shape[1])
 

@@ -164,6 +164,10 @@ class Strategy(Storable, ABC):
         """The Lagrangian before the first iteration, for a number of constraints."""
         return Lagrangian.start(count)
 
+    def begin_constraints(self, count: int) -> None:
+        """Begin a run with constraints. Known evaluations are no result then: nobody knows if they are feasible."""
+        self.state = replace(self.state, lagrangian=self.new_lagrangian(count), best_x=None, best_fun=math.inf)
+
     def _beyond(self, candidates: Matrix | Population, lagrangian: Lagrangian) -> Matrix:
         """How far each candidate was beyond each bound before it was moved inside; negative if it was inside."""
         return np.empty((self.popsize, 0))
@@ -241,7 +245,10 @@ class Strategy(Storable, ABC):
             return
         candidates, losses = self._told(X), self._losses(values)
         if (rows := self._constraints(constraints, self.popsize)) is not None:
-            lagrangian = self.state.lagrangian or self.new_lagrangian(rows.shape[1])
+            if self.state.lagrangian is None:
+                self.begin_constraints(rows.shape[1])
+            lagrangian = self.state.lagrangian
+            assert lagrangian is not None
             beyond = self._beyond(candidates, lagrangian)
             told = told_from(losses, rows, beyond, lagrangian, self.state.belief.dim)
             self._note("whole", losses.tolist(), rows.tolist())
@@ -386,9 +393,10 @@ class Strategy(Storable, ABC):
         row = None if constraints is None else check_array("constraints", constraints).reshape(1, -1)
         sides = self._constraints(row, 1)
         self._note("start", loss, *([] if row is None else [row.tolist()]))
-        counted = replace(state, evaluations=1)
         if sides is not None and state.lagrangian is None:
-            counted = replace(counted, lagrangian=self.new_lagrangian(sides.shape[1]))
+            self.begin_constraints(sides.shape[1])
+            state = self.state
+        counted = replace(state, evaluations=1)
         violation = 0.0 if sides is None else float(violations_of(sides)[0])
         # A space may have known evaluations.
         better = state.best_x is None or self.improves(loss, violation, state.best_fun, state.violation)

@@ -222,3 +222,31 @@ def test_scipy_passes_its_constraints_on() -> None:
 def test_a_tolerance_is_not_negative() -> None:
     with pytest.raises(InputError, match="catol: expected"):
         cones.minimize(sphere, [0.0, 0.0], constraints=SUM, catol=-1.0)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_integers_keep_their_neighbours_beside_constraints(seed: int) -> None:
+    space = cones.Space(a=cones.Float(-5, 5), b=cones.Integer(0, 20), c=cones.Integer(0, 20))
+
+    def fun(values: dict[str, Any]) -> float:
+        return float(values["a"] ** 2 + (values["b"] - 13.3) ** 2 + (values["c"] - 7) ** 2)
+
+    room = {"type": "ineq", "fun": lambda values: 15 - values["b"] - values["c"]}
+    exact = min((b - 13.3) ** 2 + (c - 7) ** 2 for b in range(21) for c in range(16 - b if b < 16 else 0))
+    result = cones.minimize(fun, space, constraints=room, maxfev=600, rng=seed, restarts=0)
+    assert result.fun == pytest.approx(exact, abs=1e-8)
+    assert result.belief.standard_deviations()[1:].min() > 0.2  # of a cell: a neighbour keeps a probability
+
+
+def test_a_known_loss_is_no_answer_where_its_constraints_are_unknown() -> None:
+    space = cones.Space(a=cones.Float(-5, 5)).knowing([({"a": 4.0}, -100.0)])
+    room = {"type": "ineq", "fun": lambda values: 1.0 - values["a"]}
+    result = cones.minimize(lambda values: -values["a"], space, constraints=room, maxfev=300, rng=0)
+    assert result.fun == pytest.approx(-1.0, abs=1e-6)
+    assert result.maxcv <= 1e-8
+
+    es = cones.CoNES([0.0, 0.0], rng=0)
+    es.tell_known([[9.0, 9.0]], [-100.0])
+    X = es.ask()
+    es.tell(X, X.sum(axis=1), constraints=-10.0 - X.sum(axis=1, keepdims=True))
+    assert es.result.fun == pytest.approx(X.sum(axis=1).min())

@@ -114,3 +114,11 @@ def test_a_start_and_initial_exclude_each_other() -> None:
         cones.minimize(lambda x: 0.0, [1.0], initial=([[1.0]] * 4, [1.0] * 4))
     with pytest.raises(InputError, match="x0: expected a start, or initial, got neither"):
         cones.minimize(lambda x: 0.0)
+
+
+def test_a_run_in_a_space_is_no_start_for_one_over_vectors(tmp_path: Path) -> None:
+    space, path = cones.Space(a=cones.Float(-1, 1), b=cones.Integer(0, 9)), tmp_path / "run.ckpt"
+    result = cones.minimize(lambda values: values["a"] ** 2, space, maxiter=2, rng=0, checkpoint=path)
+    for initial in (result, path):
+        with pytest.raises(InputError, match="initial: expected a run over vectors, got one in a space"):
+            cones.minimize(lambda x: (x**2).sum(), initial=initial)

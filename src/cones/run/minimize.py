@@ -220,7 +220,7 @@ def minimize(
         other = "early_end" if parts is None else "constraints"
         raise InputError(f"asynchronous: expected False with {other}, which needs whole populations, got True")
     if parts is not None:
-        strategy.state = replace(strategy.state, lagrangian=strategy.new_lagrangian(parts.count))
+        strategy.begin_constraints(parts.count)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized), constraints=parts)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")

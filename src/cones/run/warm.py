@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -51,6 +52,11 @@ RIDGE = 1e-9
 NARROWEST = 1e-3
 # Share of the diagonal in the covariance of the best points, so that no axis is lost.
 DIAGONAL = 0.05
+# A belief alone does not know the names of a space.
+IN_SPACE = (
+    "initial: expected a run over vectors, got one in a space; start from its best values by "
+    "x0=space.starting_at(result.x)"
+)
 
 Initial = Any  # (X, y), an OptimizeResult, a Belief, or the path of a checkpoint
 
@@ -114,12 +120,17 @@ def _belief_of(initial: Any) -> Belief:
         belief = initial.get("belief")
         if not isinstance(belief, Belief):
             raise InputError("initial: expected a result of cones, got one without a belief")
+        if isinstance(initial.get("x"), Mapping):
+            raise InputError(IN_SPACE)
         return belief
     if not os.path.exists(initial):
         raise InputError(
             f"initial: expected the path of a checkpoint, got {os.fspath(initial)!r}, which does not exist"
         )
-    return read(initial)[0].best_belief()
+    strategy = read(initial)[0]
+    if strategy.space is not None:
+        raise InputError(IN_SPACE)
+    return strategy.best_belief()
 
 
 def _scaled(belief: Belief, sigma0: float) -> Belief:
