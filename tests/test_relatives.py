@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -265,3 +266,22 @@ class TestTRCMA:
 def test_bad_settings_are_named(call, message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("belief", "settings", "message"),
+    [
+        (cones.Bernoulli(np.full(4, 0.5)), {"step": "ars"}, "step: expected one for a Bernoulli, got 'ars'"),
+        (cones.Bernoulli(np.full(4, 0.5)), {"step": "more"}, "step: expected one for a Bernoulli, got 'more'"),
+        (cones.Space(a=cones.Float(0, 1), b=cones.Flag()), {"step": "tr_cma"}, "step: expected one for a Product, got"),
+        (cones.Space(a=cones.Float(0, 1), b=cones.Flag()), {"step": "low_rank"}, "step: expected one for a Product"),
+        (np.zeros(4), {"step": "more", "belief": "low_rank"}, "step: expected one for a LowRankGaussian, got 'more'"),
+        (np.zeros(4), {"step": "family_path"}, "step: expected one for a DiagonalGaussian, got 'family_path'"),
+        (np.zeros(4), {"estimator": "elite"}, "estimator: expected one for a FullGaussian, got 'elite'"),
+    ],
+)
+def test_components_for_other_beliefs_are_refused_before_the_first_evaluation(
+    belief: Any, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        cones.CoNES(belief, **settings)

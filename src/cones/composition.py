@@ -170,6 +170,7 @@ def compose(
         step,
         component_from("optimizer", optimizer),
     )
+    algorithm.check(start)
     algorithm.design.check(popsize)
     algorithm.estimator.check(start.dim, algorithm.design.plan(None, popsize, 0))
     if dtype != "float64":

@@ -16,6 +16,7 @@ from typing import Any
 from cones.beliefs import Belief, Step
 from cones.checks import check_kind
 from cones.component import Storable, check_declared
+from cones.errors import InputError
 from cones.estimators import Estimate, Estimator, PastPopulation, Sample, Shaping
 from cones.handover import check_columns, check_step, checked_pair
 from cones.integers import with_neighbours
@@ -54,6 +55,15 @@ class Algorithm(Storable):
         for field, kind in zip(fields(self), kinds, strict=True):
             check_kind(field.name, getattr(self, field.name), kind)
             check_declared(type(getattr(self, field.name)))
+
+    def check(self, belief: Belief) -> None:
+        """Raise if a component does not work with a belief, before anything is evaluated."""
+        for part in (self.estimator, self.step):
+            if not isinstance(belief, part.beliefs):
+                known = ", ".join(kind.__name__ for kind in part.beliefs)
+                raise InputError(
+                    f"{part.kind}: expected one for a {type(belief).__name__}, got {part.name!r}, which is for: {known}"
+                )
 
     def draw(
         self, state: AlgorithmState, belief: Belief, noise: NoiseStream, popsize: int, iteration: int, age: int

@@ -130,7 +130,7 @@ def CoNES(
         if isinstance(rule, LowRank):
             belief = {} if isinstance(x0, Belief) else {"belief": "low_rank"}
             return compose("CoNES", x0, sigma0, rule, CONES, **{**with_balls(x0, size, given), **belief, **given})
-        if isinstance(rule, FactorSteps):
+        if isinstance(rule, FactorSteps) and is_mixed(x0):
             return compose("CoNES", x0, sigma0, rule, CONES, **{**with_factors(x0, given), **given})
         if not isinstance(rule, Balls):
             return compose("CoNES", x0, sigma0, rule, CONES, **{**with_balls(x0, size, given), "belief": None, **given})

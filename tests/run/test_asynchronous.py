@@ -138,7 +138,7 @@ def test_exceptions_go_on_and_failures_count_as_nan() -> None:
 def test_what_cannot_be_asynchronous_says_so() -> None:
     with pytest.raises(InputError, match="got MapEvaluator, which evaluates whole populations"):
         run(workers=map)
-    with pytest.raises(InputError, match="asynchronous: expected method 'cones', 'nes' or 'es', got 'CMA'"):
+    with pytest.raises(InputError, match="asynchronous: expected False with CMA, which asks for whole populations"):
         run(method="cma")
     with pytest.raises(InputError, match="asynchronous: expected True or False"):
         run(asynchronous="yes")

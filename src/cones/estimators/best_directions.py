@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cones.beliefs import FrameGradient
+from cones.beliefs import FrameGradient, Gaussian
 from cones.checks import check_fraction, check_positive
 from cones.component import setting
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, Sample
@@ -37,6 +37,7 @@ class BestDirections(Estimator):
     """The score-function estimate from the directions with the best candidates."""
 
     name = "best_directions"
+    beliefs = (Gaussian,)
 
     share: float = setting(1.0, "Share of the directions that count, in (0, 1].")
 

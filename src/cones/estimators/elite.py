@@ -7,7 +7,7 @@ what is known to be good, as the parent does in an elitist evolutionary algorith
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,10 +24,17 @@ __all__ = ["Elite", "EliteState"]
 
 @dataclass(frozen=True)
 class EliteState(Storable):
-    """The best candidate so far and its loss. Of two equal ones, the later."""
+    """The best candidate so far and its loss; with constraints, a row of both. Of two equal ones, the later."""
 
     candidate: Vector
     loss: float
+    values: Vector | None = None
+
+    def today(self, sample: Sample) -> EliteState:
+        """The same with the merit that it has now: merits change from one iteration to the next."""
+        if self.values is None:
+            return self
+        return replace(self, loss=float(sample.losses_of(self.values[None])[0]))
 
 
 @dataclass(frozen=True)
@@ -35,14 +42,17 @@ class Elite(Estimator):
     """For other families than Gaussians: the score function of the population and the best candidate so far."""
 
     name = "elite"
+    beliefs = (ExponentialFamily,)
 
     def estimate(self, state: EliteState | None, sample: Sample) -> tuple[Estimate, EliteState | None]:
         if not isinstance(sample.belief, ExponentialFamily):
             raise InputError(f"estimator: expected one for a {type(sample.belief).__name__}, got 'elite'")
         candidates, losses = np.asarray(sample.candidates()), sample.losses
         best = int(np.where(np.isnan(losses), np.inf, losses).argmin())
-        latest = EliteState(np.array(candidates[best]), float(losses[best]))
+        values = None if sample.told is None else np.array(sample.told.values[best])
+        latest = EliteState(np.array(candidates[best]), float(losses[best]), values)
         if state is not None:
+            state = state.today(sample)
             candidates, losses = np.vstack([candidates, state.candidate]), np.append(losses, state.loss)
             if not latest.loss <= state.loss:
                 latest = state

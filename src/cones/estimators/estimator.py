@@ -72,10 +72,15 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class PastPopulation(Storable):
-    """Candidates of an earlier iteration, shape (k, n), and their losses."""
+    """Candidates of an earlier iteration, shape (k, n), and their losses.
+
+    With constraints, `values` has a row of loss and constraints for each, and the losses are the merits of that
+    iteration; `Sample.today` gives those of now.
+    """
 
     candidates: Matrix
     losses: Vector
+    values: Matrix | None = None
 
 
 class Sample(NamedTuple):
@@ -112,6 +117,10 @@ class Sample(NamedTuple):
         """The losses, or today's merits, of values of this or earlier populations."""
         return values if self.told is None else self.told.lagrangian.merits(values)
 
+    def today(self, past: PastPopulation) -> Vector:
+        """The losses of an earlier population; with constraints, its merits as they are now."""
+        return past.losses if self.told is None or past.values is None else self.losses_of(past.values)
+
     @property
     def belief(self) -> Belief:
         return self.population.belief
@@ -133,14 +142,18 @@ class Sample(NamedTuple):
         for factor, part in zip(product.factors, product.slices, strict=True):  # type: ignore[attr-defined]
             box = None if population.box is None else population.box.part(part)
             own = Population(factor, population.plan, population.noise, population.iteration, box)
-            past = tuple(PastPopulation(old.candidates[:, part], old.losses) for old in self.past)
+            past = tuple(PastPopulation(old.candidates[:, part], old.losses, old.values) for old in self.past)
             block = NoiseBlock(own, np.ascontiguousarray(noise[:, part]))
-            samples.append(Sample(own, block, self.losses, self.utilities, past))
+            samples.append(Sample(own, block, self.losses, self.utilities, past, self.told))
         return samples
 
     def followed(self, count: int) -> tuple[PastPopulation, ...]:
         """The latest `count` populations, this one first."""
-        return (PastPopulation(np.array(self.candidates()), self.losses), *self.past)[:count] if count else ()
+        if not count:
+            return ()
+        values = None if self.told is None else self.told.values
+        latest = PastPopulation(np.array(self.candidates()), self.losses, values)
+        return (latest, *self.past)[:count]
 
 
 class Estimator(Component, ABC):
@@ -151,9 +164,11 @@ class Estimator(Component, ABC):
     Attributes:
         remembers: number of past populations in `Sample.past`.
         epochs: number of estimates, and steps, from each population.
+        beliefs: the beliefs that it works with.
     """
 
     kind: ClassVar[str] = "estimator"
+    beliefs: ClassVar[tuple[type[Belief], ...]] = (Belief,)
     remembers: ClassVar[int] = 0
     epochs: int = 1
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cones.beliefs import Gaussian
 from cones.checks import check_integer
 from cones.component import setting
 from cones.errors import InputError
@@ -45,6 +46,7 @@ class PastDirections(Estimator):
     """
 
     name = "past_directions"
+    beliefs = (Gaussian,)
 
     directions: int = setting(1, "Number of past estimates that are measured again.")
 

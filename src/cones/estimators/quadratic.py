@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from cones.beliefs import FullGaussian
+from cones.beliefs import FullGaussian, Gaussian
 from cones.checks import check_positive
 from cones.component import Storable, setting
 from cones.errors import InputError
@@ -127,6 +127,7 @@ class Quadratic(Estimator):
     """The estimate of `recombination`, and a quadratic model that reuses evaluations."""
 
     name = "quadratic"
+    beliefs = (Gaussian,)
 
     keep: float = setting(
         1.5, "Evaluations that the model is fitted to, as a multiple of its (n + 1)(n + 2) / 2 numbers."

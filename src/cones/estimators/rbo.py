@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linprog
 
+from cones.beliefs import Gaussian
 from cones.checks import check_integer, check_one_of, check_positive
 from cones.component import setting
 from cones.errors import InputError
@@ -48,6 +49,7 @@ class Rbo(Estimator):
     """
 
     name = "rbo"
+    beliefs = (Gaussian,)
 
     fit: str = setting("ridge", 'Fit: "ridge", or "absolute" (least absolute deviations) for corrupted losses.')
     ridge: float = setting(0.1, "Weight of the ridge, relative to n.")
@@ -86,7 +88,7 @@ class Rbo(Estimator):
             z = belief.rows_to_frame(population.candidates)
             near = np.einsum("ij,ij->i", z, z) <= self.within**2 * belief.dim
             points.append(z[near])
-            values.append(raw(population.losses)[near] - centre)
+            values.append(raw(sample.today(population))[near] - centre)
         A, y = np.concatenate(points).astype(np.float64), np.concatenate(values)
         y = np.clip(y / unit, -1e100, 1e100) if unit else np.zeros(len(y))
         robust = self.fit == "absolute" and len(y) > belief.dim + 1

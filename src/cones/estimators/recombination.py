@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cones.beliefs import FrameGradient
+from cones.beliefs import FrameGradient, Gaussian
 from cones.estimators.estimator import Estimate, Estimator, NoiseLevel, Sample
 from cones.estimators.score_function import gaussian
 
@@ -37,6 +37,7 @@ class Recombination(Estimator):
     """The mean's gradient mostly from the better candidates, the covariance's from all."""
 
     name = "recombination"
+    beliefs = (Gaussian,)
 
     def estimate(self, state: None, sample: Sample) -> tuple[Estimate, None]:
         return recombination(sample), None

@@ -85,7 +85,7 @@ def iterate(
 def check_asynchronous(strategy: Strategy) -> IncrementalStrategy:
     """The strategy; an error if it takes whole populations only."""
     if not isinstance(strategy, IncrementalStrategy):
-        raise InputError(f"asynchronous: expected method 'cones', 'nes' or 'es', got {strategy.method!r}")
+        raise InputError(f"asynchronous: expected False with {strategy.method}, which asks for whole populations")
     if strategy.space is not None:
         raise InputError("asynchronous: expected False in a space, which needs whole populations, got True")
     if not isinstance(belief := strategy.state.belief, Gaussian):

@@ -38,6 +38,7 @@ class Ars(StepRule):
     """The gradient over the standard deviation of the losses; the covariance stays (augmented random search)."""
 
     name = "ars"
+    beliefs = (Gaussian,)
 
     step_size: float = setting(0.02, "Step size, the paper's alpha.")
 

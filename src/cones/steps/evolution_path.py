@@ -75,6 +75,7 @@ class EvolutionPath(StepRule):
     """Mean, scale and shape by an evolution path, or by a quadratic model while it predicts the losses."""
 
     name = "evolution_path"
+    beliefs = (Gaussian,)
 
     rate: float = setting(0.0, "Learning rate of the covariance relative to CMA-ES; 0 is max(1, log(n) / 2).")
     threshold: float = setting(0.5, "Average rank correlation from which on the model leads.")

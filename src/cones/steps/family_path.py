@@ -42,6 +42,7 @@ class FamilyPath(StepRule):
     """For other families than Gaussians: the natural gradient with memory, without what may be noise."""
 
     name = "family_path"
+    beliefs = (ExponentialFamily,)
 
     rate: float = setting(0.15, "Length of a step, in standard deviations per unit of the path above the threshold.")
     threshold: float = setting(1.0, "What counts as noise, in standard deviations of the noise.")

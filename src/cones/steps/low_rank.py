@@ -99,6 +99,7 @@ class LowRank(StepRule):
     """
 
     name = "low_rank"
+    beliefs = (Gaussian,)
 
     threshold: float = setting(2.0, "Evidence of the mean's path from which on axes are learnt; 0: at once.")
     patience: float = setting(30.0, "Evaluations per dimension before axes may be learnt.")

@@ -29,7 +29,17 @@ from typing import Any
 
 import numpy as np
 
-from cones.beliefs import DiagonalMatrix, FrameGradient, FrameMatrix, Gaussian, SpectralMatrix, Step, StepStatus
+from cones.beliefs import (
+    DiagonalGaussian,
+    DiagonalMatrix,
+    FrameGradient,
+    FrameMatrix,
+    FullGaussian,
+    Gaussian,
+    SpectralMatrix,
+    Step,
+    StepStatus,
+)
 from cones.checks import check_fraction, check_number, check_positive, store
 from cones.component import setting
 from cones.divergences import Lagrangian, Point
@@ -47,6 +57,7 @@ class More(StepRule):
     """The minimum of a quadratic model's mean in a KL ball, with a bound on the loss of entropy."""
 
     name = "more"
+    beliefs = (DiagonalGaussian, FullGaussian)
 
     radius: float = setting(1.0, "Radius of the ball KL <= radius^2.")
     rate: float = setting(0.99, "Share of the entropy above `least_entropy` that an iteration keeps.")

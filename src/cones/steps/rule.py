@@ -29,9 +29,14 @@ class IterationInfo(NamedTuple):
 
 
 class StepRule(Component, ABC):
-    """Proposes a step. Holds settings only; its state is passed in and returned, None before the first iteration."""
+    """Proposes a step. Holds settings only; its state is passed in and returned, None before the first iteration.
+
+    Attributes:
+        beliefs: the beliefs that it works with.
+    """
 
     kind: ClassVar[str] = "step"
+    beliefs: ClassVar[tuple[type[Belief], ...]] = (Belief,)
 
     @abstractmethod
     def propose(self, state: Any, belief: Any, estimate: Estimate, info: IterationInfo) -> tuple[Step[Belief], Any]:

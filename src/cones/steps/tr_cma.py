@@ -55,6 +55,7 @@ class TrCma(StepRule):
     """Maximum likelihood of the better candidates, inside KL(old || new) balls for mean, scale and shape."""
 
     name = "tr_cma"
+    beliefs = (Gaussian,)
 
     mean: float = setting(1.0, "Bound of the mean, relative to what noise uses up in CMA-ES.")
     scale: float = setting(1.0, "Bound of the scale, relative to what noise uses up in CMA-ES.")
