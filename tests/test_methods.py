@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -182,3 +184,9 @@ def test_an_unknown_setting_is_answered_by_the_known_ones(method, names: list[st
     with pytest.raises(TypeError) as error:
         method([1.0, 2.0], foo=1)
     assert all(name in str(error.value) for name in names)
+
+
+@pytest.mark.parametrize("make", [cones.CoNES, cones.NES, cones.MORE])
+def test_method_is_no_setting_of_a_method(make: Any) -> None:
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'method'"):
+        make([0.0, 1.0], method="nes")

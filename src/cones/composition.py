@@ -133,6 +133,7 @@ def compose(
     sigma0: ArrayLike | None,
     step: StepRule,
     own: tuple[str, ...] = (),
+    /,
     *,
     belief: str | None = None,
     rank: int | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,3 +123,20 @@ def test_a_run_in_a_space_is_no_start_for_one_over_vectors(tmp_path: Path) -> No
     for initial in (result, path):
         with pytest.raises(InputError, match="initial: expected a run over vectors, got one in a space"):
             cones.minimize(lambda x: (x**2).sum(), initial=initial)
+
+
+@pytest.mark.parametrize("settings", [{"method": "tres"}, {"belief": "diagonal"}, {"dtype": "float32"}])
+def test_few_points_leave_the_kind_of_belief_to_the_user(settings: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(10, 3)), rng.normal(size=10)
+    full, _ = cones.start_from((X, y))
+    assert isinstance(full, FullGaussian)
+    starts: list[np.ndarray] = []
+
+    def loss(x: np.ndarray) -> float:
+        starts.append(x)
+        return float((x**2).sum())
+
+    result = cones.minimize(loss, initial=(X, y), maxiter=1, rng=0, **settings)
+    assert isinstance(result.belief, cones.DiagonalGaussian)
+    np.testing.assert_allclose(starts[0], full.mean, rtol=1e-6)

@@ -179,6 +179,10 @@ def minimize(
         if x0 is not None:
             raise InputError("x0: expected none beside initial, which says where to start, got both")
         x0, sigma0 = start_from(initial, None if sigma0 is None else check_positive("sigma0", sigma0), bounds)
+        chosen = method == "tres" or belief is not None or dtype is not None  # the kind of belief
+        if chosen and isinstance(x0, Belief) and isinstance(initial, (tuple, list)):
+            sigma0 = x0.standard_deviations()
+            x0 = x0.mean
     elif x0 is None:
         raise InputError("x0: expected a start, or initial, got neither")
     x0 = space_from(x0)
