@@ -141,7 +141,7 @@ def test_records_of_an_experiment() -> None:
     groups = curves_of([RESULTS], None)
     assert len(groups) == 16
     assert {(group.label, len(group.seeds)) for group in groups} == {("CoNES", 10), ("NES", 10), ("ES", 10), ("CMA", 1)}
-    spheres = sorted((RESULTS / "runs").glob("sphere*cones-seed-*.json.gz"))
+    spheres = [RESULTS / "runs" / f"sphere-5000-d-cones-seed-{seed}.json.gz" for seed in range(10)]
     figure = cones.plot(*spheres, RESULTS / "runs" / "lunacek-5000-d-es-seed-0.json.gz", x="seconds")
     assert titles(figure)[:2] == ["Sphere, 5000-D: loss", "Sphere, 5000-D: spread"]
     assert titles(figure)[4] == "Lunacek, 5000-D: loss"
