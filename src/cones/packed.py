@@ -26,7 +26,7 @@ FOLDER = "runs"  # the only one that is packed: a zip file beside another folder
 
 def archive_of(folder: Path) -> Path:
     """Where the packed files of a folder are."""
-    return folder.with_name(f"{folder.name}.zip")
+    return folder.parent / f"{folder.name}.zip"
 
 
 def names(folder: Path) -> list[str]:
