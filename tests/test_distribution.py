@@ -35,6 +35,11 @@ def wheel(built: Path) -> Path:
     return path
 
 
+def clean() -> dict[str, str]:
+    """The variables of this process, without those that bring in packages from elsewhere."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 @pytest.fixture(scope="module")
 def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `python` of an environment with the wheel, NumPy and SciPy, and nothing else."""
@@ -42,7 +47,7 @@ def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(place, symlinks=os.name != "nt")
     python = next(path for path in (place / "bin" / "python", place / "Scripts" / "python.exe") if path.exists())
     command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    done = subprocess.run([*command, str(wheel)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command, str(wheel)], env=clean(), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     (site,) = place.rglob("site-packages")
     for name in NEEDED:  # by links: a copy of them would take longer than all the rest
@@ -55,9 +60,8 @@ def program(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(python: Path, *arguments: str, where: Path) -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [str(python), *arguments], cwd=where, env=environment, capture_output=True, text=True, timeout=120
+        [str(python), *arguments], cwd=where, env=clean(), capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
