@@ -20,7 +20,7 @@ Draw runs over each other: loss or reward, spread, step length, radii and KL, as
   cones plot DIR                                   a folder of `cones train` or `cones run`, packed or not
 
 Records of the same run with other seeds, and files with the same label, become one curve: their mean, in a band of one
-standard deviation.
+standard deviation. Fewer than five seeds are drawn one by one, as thin lines.
 """
 
 
