@@ -12,7 +12,7 @@ from typing import Any
 from cones.experiments.summary import Group, Summary
 from cones.plots.colours import colour_of
 from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, save_figure, style_axis, wants_log
-from cones.plots.labels import label_ends
+from cones.plots.labels import label_ends, room_for
 
 __all__ = ["draw_figures", "figures_of", "seeds_shown"]
 
@@ -39,7 +39,7 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
     for name, (column, title) in figures_of(summary).items():
         columns = min(4, len(problems))
         rows = -(-len(problems) // columns)
-        figure = new_figure((4.0 * columns, 2.7 * rows + 0.2))
+        figure = new_figure(((2.9 + room_for(methods)) * columns, 2.7 * rows + 0.2))
         axes: Any = figure.subplots(rows, columns, squeeze=False)
         for axis, problem in zip(axes.flat, problems, strict=False):
             _panel(axis, summary, problem, column, methods)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cones.plots.colours import ink_of
 
-__all__ = ["label_ends", "spaced"]
+__all__ = ["label_ends", "room_for", "spaced"]
 
 GAP = 0.085  # between labels, as a part of the panel's height
 
@@ -35,6 +35,11 @@ def label_ends(axis: Any, ends: Sequence[tuple[float, str, str]], gap: float = G
             va="center",
             annotation_clip=False,
         )
+
+
+def room_for(names: Iterable[str]) -> float:
+    """The width that names beside a panel take, in inches."""
+    return 0.1 + 0.07 * max(map(len, names), default=0)
 
 
 def spaced(values: Sequence[float], gap: float) -> list[float]:

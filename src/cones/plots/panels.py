@@ -14,7 +14,7 @@ from cones.plots.averages import mean_curve, measured
 from cones.plots.colours import colour_of
 from cones.plots.curves import Columns, Group
 from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, style_axis, wants_log
-from cones.plots.labels import label_ends
+from cones.plots.labels import label_ends, room_for
 from cones.types import Vector
 
 __all__ = ["PANELS", "draw"]
@@ -63,9 +63,10 @@ def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = Fa
         panels = panels[:MOST_ACROSS]
     across = len(panels) if len(on) > 1 else LAYOUT.get(len(panels), min(MOST_ACROSS, len(panels)))
     down = len(on) if len(on) > 1 else -(-len(panels) // across)
-    figure = _figure((4.0 * across, 2.7 * down + 0.2), to_show)
-    axes = list(figure.subplots(down, across, squeeze=False).flat)
     labels = list(dict.fromkeys(group.label for group in groups))
+    width = 2.9 + room_for([*labels, *panels[0].columns.values()] if len(labels) == 1 else labels)
+    figure = _figure((width * across, 2.7 * down + 0.2), to_show)
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
     for row, problem in enumerate(on):
         here = [group for group in groups if group.on == problem]
         for axis, panel in zip(axes[row * across :], panels, strict=False):
