@@ -12,7 +12,6 @@ __all__ = ["COLOURS", "colour_of", "ink_of"]
 COLOURS = {
     "CoNES": "#ee6677",
     "CoNES paper": "#bb5500",
-    "CoNES path": "#994455",
     "ES": "#4477aa",
     "NES": "#ccbb44",
     "CMA": "#aa3377",
@@ -28,7 +27,7 @@ COLOURS = {
 }
 # Other spellings, in lower case and without spaces and dashes.
 SAME = {"conesadaptive": "cones", "pycma": "cma", "cmaessep": "sepcma", "vkdcma": "vkd"}
-OTHERS = ("#228833", "#66ccee", "#7777aa", "#994455", "#997700", "#44aa99", "#332288", "#999933")
+OTHERS = ("#228833", "#66ccee", "#7777aa", "#997700", "#44aa99", "#332288", "#999933", "#994455")
 
 
 def _key(method: str) -> str:
