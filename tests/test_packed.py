@@ -125,8 +125,8 @@ def test_policies_are_packed_and_loaded_by_the_same_name(tmp_path: Path) -> None
     assert folder.policies() == [place]
     for policy in (rl.load_policy(folder.path), rl.load_policy(place), Policy.load(place)):
         np.testing.assert_array_equal(policy.parameters, trained.policy.parameters)
-    longer = rl.resume(folder.path, timesteps=400, threads=1)
-    straight = rl.train("CartPole-v1", hidden=(), timesteps=400, popsize=4, threads=1, rng=0)
+    longer = rl.resume(folder.path, timesteps=2000, threads=1)
+    straight = rl.train("CartPole-v1", hidden=(), timesteps=2000, popsize=4, threads=1, rng=0)
     np.testing.assert_array_equal(longer.policy.parameters, straight.policy.parameters)
     np.testing.assert_array_equal(rl.load_policy(folder.path).parameters, straight.policy.parameters)
 
