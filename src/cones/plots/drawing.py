@@ -49,8 +49,10 @@ def log_floor(curves: Sequence[Vector]) -> float:
 def make_log(axis: Any, curves: Sequence[Vector]) -> None:
     """Make the axis, on which the curves are drawn, logarithmic and no longer than can be read."""
     axis.set_yscale("log", nonpositive="mask")
-    if (floor := log_floor(curves)) > axis.get_ylim()[0]:
-        axis.set_ylim(bottom=0.5 * floor)
+    values = np.concatenate(curves)
+    lowest = float(values[np.isfinite(values)].max()) * 10.0**-DECADES
+    if lowest > axis.get_ylim()[0]:
+        axis.set_ylim(bottom=lowest)
 
 
 def new_figure(size: tuple[float, float]) -> Any:
