@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 from cones.experiments.summary import Summary, summarise
-from cones.plots.drawing import colour_of, draw_curve, legend_below, new_figure, plain, save_figure, style_axis
+from cones.plots.colours import colour_of
+from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, save_figure, style_axis
+from cones.plots.labels import label_ends, room_for
 from cones.records.folder import Folder
 
 __all__ = ["draw_corrupted", "draw_refined", "ends", "refined_table", "table"]
 
 STEPS = ("ES", "NES", "CoNES")
-COLOURS = 5  # they repeat after as many methods
 
 
 def ends(summary: Summary, column: str = "loss_at_mean") -> dict[str, dict[str, float]]:
@@ -65,40 +66,42 @@ def draw_refined(folder: str | Path, out: str | Path) -> None:
     found = ends(summarise(Folder(folder)), "mean_loss")
     figure = new_figure((13.6, 6.8))
     axes = figure.subplots(2, -(-len(found) // 2), squeeze=False)
-    lines = {}
     for axis, (problem, losses) in zip(axes.flat, found.items(), strict=False):
         cells = by_estimator(losses)
         names = [name.replace("_", "\n") for name in cells]
         axis.set_yscale("log")
+        ends_of = []
         for step in STEPS:
-            values = [cells[name][step] for name in cells]
-            (lines[step],) = axis.plot(
-                range(len(names)), values, "o-", color=colour_of(step, list(STEPS)), linewidth=0.8
-            )
+            values, colour = [cells[name][step] for name in cells], colour_of(step, STEPS)
+            axis.plot(range(len(names)), values, "o-", color=colour, linewidth=0.8)
+            ends_of.append((values[-1], step, colour))
         style_axis(axis, plain(problem), "")
         axis.set_xticks(range(len(names)), names, fontsize=7)
+        label_ends(axis, ends_of)
     for axis in axes[:, 0]:
         axis.set_ylabel("mean loss of the last population")
-    legend_below(figure, lines, 4)
     save_figure(figure, out)
 
 
 def draw_corrupted(folder: str | Path, out: str | Path) -> None:
     """The loss at the mean by evaluations, a line per method."""
     summary = summarise(Folder(folder))
-    figure = new_figure((9.0, 3.6))
+    figure = new_figure(((3.4 + room_for(summary.methods)) * len(summary.problems), 3.6))
     axes = figure.subplots(1, len(summary.problems), squeeze=False)
-    lines = {}
     for axis, problem in zip(axes.flat, summary.problems, strict=True):
-        axis.set_yscale("log")
-        for index, group in enumerate(summary.of(problem)):
+        ends_of, means = [], []
+        for group in summary.of(problem):
             colour = colour_of(group.method, summary.methods)
-            lines[group.method] = draw_curve(axis, *group.curve("loss_at_mean"), colour, True)
-            if index >= COLOURS:
-                lines[group.method].set_linestyle("--")
+            x, mean, deviation = group.curve("loss_at_mean")
+            few = len(group.records) < FEW_SEEDS
+            seeds = group.seed_curves("loss_at_mean") if few else []
+            draw_curve(axis, x, mean, None if few else deviation, colour, True, seeds)
+            ends_of.append((float(mean[-1]), plain(group.method), colour))
+            means.append(mean)
+        make_log(axis, means)
         style_axis(axis, plain(problem), "evaluations")
+        label_ends(axis, ends_of, gap=0.06)
     axes[0, 0].set_ylabel("loss at the mean")
-    legend_below(figure, lines, 2)
     save_figure(figure, out)
 
 

@@ -18,6 +18,7 @@ ROOT = Path(cones.__file__).parent
 ORDER: list[tuple[str, ...]] = [
     ("errors", "types"),
     ("files", "fields"),
+    ("packed",),
     ("archive", "locks"),
     ("extras", "checks", "component", "kernels", "markup"),
     ("storage", "beliefs", "space", "result"),

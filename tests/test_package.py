@@ -1,9 +1,14 @@
 """What a user meets before any mathematics: imports, metadata, the names that are public."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import requires, version
 from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
 
 import cones
 
@@ -43,8 +48,27 @@ def test_types_are_shipped() -> None:
 
 
 def test_citation_names_the_paper_and_the_version() -> None:
-    citation = (ROOT / "CITATION.cff").read_text()
-    assert "Veer" in citation
-    assert "Majumdar" in citation
-    assert f"version: {cones.__version__}" in citation
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    schema = json.loads((ROOT / "tests" / "citation" / "cff-1.2.0.schema.json").read_text())
+    jsonschema.validate(citation, schema, format_checker=jsonschema.FormatChecker())
+    with pytest.raises(jsonschema.ValidationError):  # the schema is one that can refuse
+        jsonschema.validate({**citation, "licence": "Apache-2.0"}, schema)
+    assert citation["version"] == cones.__version__
     assert f"## {cones.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    paper = citation["preferred-citation"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Veer", "Majumdar"]
+    assert paper["identifiers"][0]["value"] == "arXiv:2007.08601"
+
+
+def test_issue_templates_ask_for_what_is_needed() -> None:
+    """Each is a form with a name, and its questions have names of their own; a bug comes with `cones doctor`."""
+    forms = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")}
+    assert not forms.pop("config")["blank_issues_enabled"]
+    assert set(forms) == {"bug", "idea"}
+    for form in forms.values():
+        assert {"name", "description", "body"} <= form.keys()
+        questions = [part for part in form["body"] if part["type"] != "markdown"]
+        assert {part["type"] for part in questions} <= {"input", "textarea", "dropdown", "checkboxes"}
+        assert len({part["id"] for part in questions}) == len(questions)
+        assert all(part["attributes"]["label"] for part in questions)
+    assert "cones doctor" in str(forms["bug"])

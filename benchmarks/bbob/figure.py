@@ -14,24 +14,13 @@ from benchmarks.bbob.records import Record
 from benchmarks.bbob.reference import is_reference
 from benchmarks.bbob.statistics import restricted, share
 from benchmarks.bbob.table import grouped
+from cones.plots.colours import COLOURS, colour_of
 from cones.plots.drawing import new_figure, save_figure, style_axis
+from cones.plots.labels import label_ends
 
 __all__ = ["distribution", "draw"]
 
-# cones and CMA in the colours that they have in all figures; the others distinguishable with colour-blind eyes.
-CONES, REFERENCE = "#ee6677", "#888888"
-COLOURS = {
-    "pycma": "#aa3377",
-    "pycma-bipop": "#7777aa",
-    "cmaes": "#228833",
-    "lmcma": "#4477aa",
-    "crfmnes": "#228833",
-    "pycma-diagonal": "#66ccee",
-    "vkd": "#997700",
-    "mmes": "#ccbb44",
-    "lmmaes": "#333333",
-}
-OTHERS = ("#4477aa", "#ccbb44", "#66ccee", "#997700", "#333333")
+REFERENCE = "#888888"
 Values = NDArray[np.float64]
 
 
@@ -59,10 +48,7 @@ def draw(
         raise ValueError(f"no records of {suite} in {folder}")
     names = list(dict.fromkeys(r.label for records in groups.values() for r in records if not is_reference(r)))
     first = next((name for name in names if name.startswith("cones")), None)
-    colours = {first: CONES} if first else {}
-    colours |= {name: COLOURS[name] for name in names if name in COLOURS}
-    unknown = [name for name in names if name not in colours]
-    colours |= {name: OTHERS[k % len(OTHERS)] for k, name in enumerate(unknown)}
+    colours = {name: colour_of("CoNES" if name == first else name, [*names, "CoNES"]) for name in names}
     across = min(len(groups), 2)
     down = ceil(len(groups) / across)
     figure = new_figure((5.2 * across, 3.6 * down + 0.3))
@@ -89,23 +75,12 @@ def _panel(axis: Any, dimension: int, records: Sequence[Record], colours: dict[s
     for record in records:
         x, y = distribution(record)
         colour = colours.get(record.label, REFERENCE)
-        style: dict[str, Any] = {"linewidth": 2.0 if colour == CONES else 1.3, "color": colour}
+        style: dict[str, Any] = {"linewidth": 2.0 if colour == COLOURS["CoNES"] else 1.3, "color": colour}
         if is_reference(record):
             style |= {"linestyle": (0, (4, 2)), "zorder": 1}
         last = y[-1] if y.size else 0.0
         axis.step(np.r_[0.0, np.maximum(x, 0.0), end], np.r_[0.0, y, last], where="post", **style)
-        ends.append((last, record.label, colour))
-    for (last, label, colour), place in zip(ends, _apart([e[0] for e in ends], 0.05 * top), strict=True):
-        axis.annotate(
-            f"{label} {last:.2f}",
-            (end, last),
-            (1.02, place),
-            textcoords=("axes fraction", "data"),
-            color=colour,
-            fontsize=8,
-            va="center",
-            annotation_clip=False,
-        )
+        ends.append((float(last), f"{record.label} {last:.2f}", colour))
     budget = next(iter(records)).budget
     style_axis(axis, f"{dimension}-D, {len(records[0].runs)} problems, {budget} n evaluations", "evaluations / n")
     axis.set_xlim(0, end)
@@ -114,21 +89,4 @@ def _panel(axis: Any, dimension: int, records: Sequence[Record], colours: dict[s
     axis.set_xticks(ticks, [f"{10**t}" for t in ticks])
     if axis.get_subplotspec().is_first_col():
         axis.set_ylabel("share of targets reached")
-
-
-def _apart(values: Sequence[float], gap: float) -> list[float]:
-    """Places for labels: near their values, in their order, and at least a gap apart."""
-    order = sorted(range(len(values)), key=lambda k: values[k])
-    places = [values[k] for k in order]
-    for _ in range(200):  # push neighbours apart until all have room
-        for a in range(len(places) - 1):
-            lack = gap - (places[a + 1] - places[a])
-            if lack > 1e-9:
-                places[a] -= lack / 2
-                places[a + 1] += lack / 2
-        if places and places[0] < 0:
-            places[0] = 0.0
-    found = [0.0] * len(values)
-    for place, k in zip(places, order, strict=True):
-        found[k] = place
-    return found
+    label_ends(axis, ends, gap=0.055)

@@ -21,8 +21,9 @@ DRAWN = DOCS / "_generated" / "pictures"
 def draw_all(app: Any) -> None:
     """Draw what is older than its script, than the code, or than the records."""
     sources = [*Path(cones.__file__).parent.rglob("*.py"), DOCS / "theory" / "drawing.py"]
-    sources += [DOCS.parent / "benchmarks" / "RESULTS.md", *DOCS.parent.glob("results/functions/runs/rosenbrock*")]
-    sources += DOCS.parent.glob("results/divergences/runs/*")
+    sources += [DOCS.parent / "benchmarks" / "RESULTS.md"]
+    for folder in ("functions", "divergences"):
+        sources += [*DOCS.parent.glob(f"results/{folder}/runs.zip"), *DOCS.parent.glob(f"results/{folder}/runs/*")]
     newest = max(path.stat().st_mtime for path in sources)
     DRAWN.mkdir(parents=True, exist_ok=True)
     for script in sorted((DOCS / "theory").glob("*.py")):

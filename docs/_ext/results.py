@@ -13,6 +13,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from cones.packed import names
+
 DOCS = Path(__file__).parents[1]
 RESULTS, COPIED = DOCS.parent / "results", DOCS / "_generated" / "results"
 REPORTS = DOCS / "_generated" / "reports"  # copied to the top of the site as they are
@@ -34,9 +36,9 @@ def page(folder: Path) -> str:
     experiment = json.loads((folder / "experiment.json").read_text())
     here = COPIED / folder.name
     here.mkdir(parents=True, exist_ok=True)
-    records = len(list((folder / "runs").glob("*.json.gz")))
+    records = sum(name.endswith(".json.gz") for name in names(folder / "runs"))
     text = [f"## {experiment.get('title') or experiment['name']}", ""]
-    text += [f"{records} records in `results/{folder.name}/runs`."]
+    text += [f"{records} records in `results/{folder.name}`."]
     if (folder / "report.html").exists():
         text[-1] += f' <a href="{folder.name}-report.html">Interactive report</a>.'
     for figure in sorted(folder.glob("figures/*.png")):

@@ -10,7 +10,8 @@ from typing import Any
 
 import matplotlib as mpl
 
-from cones.plots.drawing import COLOURS, new_figure, save_figure
+from cones.plots.colours import COLOURS
+from cones.plots.drawing import new_figure, save_figure
 
 CONES, NES, ES = COLOURS["CoNES"], COLOURS["NES"], COLOURS["ES"]
 GREEN, CYAN = "#228833", "#66ccee"

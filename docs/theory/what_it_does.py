@@ -9,6 +9,7 @@ import numpy as np
 from drawing import CONES, ES, NES, Ground, legend, main, panels
 
 import cones
+from cones.packed import names
 from cones.plots.averages import mean_curve
 from cones.records import read_record
 
@@ -37,7 +38,8 @@ def journey(iterations: int = 160) -> list[Any]:
 
 def recorded(method: str) -> tuple[Any, Any, Any]:
     """Mean loss on the 5000-dimensional Rosenbrock function over ten seeds."""
-    records = [read_record(path) for path in sorted(RUNS.glob(f"rosenbrock-5000-d-{method.lower()}-seed-*.json.gz"))]
+    wanted = f"rosenbrock-5000-d-{method.lower()}-seed-"
+    records = [read_record(RUNS / name) for name in names(RUNS) if name.startswith(wanted)]
     return mean_curve([(record.columns["evaluations"], record.columns["mean_loss"]) for record in records])
 
 

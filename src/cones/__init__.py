@@ -55,7 +55,7 @@ else:
         raise AttributeError(f"module 'cones' has no attribute {name!r}")
 
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "ARS",

@@ -21,6 +21,7 @@ import numpy as np
 
 from cones.errors import CheckpointError
 from cones.files import atomic_write, parsed_json
+from cones.packed import opened
 
 __all__ = ["Arrays", "read_archive", "write_archive"]
 
@@ -53,7 +54,7 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, np
 
 def read_archive(path: Path) -> tuple[Any, Arrays]:
     """The header and the arrays of a file; a ValueError if it is not exactly as it was written."""
-    with open(path, "rb") as file:
+    with opened(path) as file:
         size = file.seek(0, os.SEEK_END)
         if not zipfile.is_zipfile(file):
             raise ValueError("truncated, or not a zip file")

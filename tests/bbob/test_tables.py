@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.bbob.figure import _apart, distribution, draw
+from benchmarks.bbob.figure import distribution, draw
 from benchmarks.bbob.records import Record, Run, header
 from benchmarks.bbob.reference import reference
 from benchmarks.bbob.statistics import area, evaluations_to_last, ratios, share, summary_of_ratios
@@ -118,15 +118,6 @@ def test_the_figure_has_a_panel_per_dimension(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").stat().st_size > (tmp_path / "b.png").stat().st_size > 10_000
     with pytest.raises(ValueError, match="no records of bbob-largescale"):
         draw(tmp_path, tmp_path / "c.png", "bbob-largescale")
-
-
-def test_labels_have_room() -> None:
-    values = [0.5, 0.51, 0.52, 0.9, 0.0, 0.0]
-    places = _apart(values, 0.05)
-    assert np.diff(np.sort(places)).min() > 0.0499
-    assert [places[k] for k in (0, 1, 2)] == sorted(places[k] for k in (0, 1, 2))
-    assert places[3] == 0.9
-    assert min(places) >= 0
 
 
 def test_a_suite_without_a_reference_has_tables_and_a_figure(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -91,3 +92,9 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert int(done.stdout.split()[-1]) == expected
         return
     assert run_page(page) == expected
+
+
+def test_the_page_on_tests_names_tests_that_are_there() -> None:
+    named = set(re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "testing.md").read_text()))
+    assert len(named) > 10
+    assert [place for place in sorted(named) if not (ROOT / place).exists()] == []

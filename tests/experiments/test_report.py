@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import BROWSER, probe
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, minimize
 
-from cones.experiments.figures import draw_figures
+from cones.experiments.figures import draw_figures, seeds_shown
 from cones.experiments.report import write_report
 from cones.experiments.session import session_of
 from cones.experiments.summary import Summary, summarise
 from cones.experiments.toml import experiment_from
-from cones.plots.drawing import COLOURS, colour_of, legend_below, new_figure, wants_log
+from cones.plots.colours import COLOURS, colour_of
+from cones.plots.drawing import log_floor, make_log, new_figure, wants_log
+from cones.plots.labels import label_ends, spaced
 from cones.records import Folder, execute
 
 pytest.importorskip("matplotlib")
@@ -54,26 +61,84 @@ def test_figures_are_images(summary: Summary, tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in again} == first
 
 
-@pytest.mark.parametrize("across", [1, 2, 4])
-@pytest.mark.parametrize("names", [["ES", "NES", "CMA", "CoNES"], ["CoNES", "CoNES adaptive", "PyCMA diagonal"]])
-def test_legends_fit_below_the_panels(names: list[str], across: int) -> None:
-    figure = new_figure((3.4 * across, 3.4))
-    axis = figure.subplots(1, across, squeeze=False)[0, 0]
-    legend_below(figure, {name: axis.plot([0, 1])[0] for name in names}, across)
+def test_names_stand_beside_the_ends_of_the_lines() -> None:
+    """In the order of the lines, none above another, all within the picture."""
+    figure = new_figure((4.0, 2.7))
+    axis = figure.subplots()
+    axis.set_title("a panel")
+    heights = {"a": 1.0, "b": 1.01, "c": 1.02, "d": 0.0, "e": 1.0}
+    for height in heights.values():
+        axis.plot([0, 1], [0.5, height])
+    label_ends(axis, [(height, name, "#446688") for name, height in heights.items()])
     figure.canvas.draw()
-    box = figure.legends[0].get_window_extent()
-    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    boxes = {text.get_text(): text.get_window_extent() for text in axis.texts}
+    assert boxes.keys() == heights.keys()
+    order = sorted(boxes, key=lambda name: boxes[name].y0)
+    assert order[0] == "d"
+    assert order[-2:] == ["b", "c"]
+    for low, high in pairwise(order):
+        assert boxes[low].y1 <= boxes[high].y0 + 1.0
+    for box in boxes.values():
+        assert axis.get_window_extent().x1 < box.x0 < box.x1 <= figure.bbox.x1
+        assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8))
+def test_places_of_names_are_the_nearest_that_are_apart(values: list[float]) -> None:
+    gap = 0.1
+    places = spaced(values, gap)
+    order = np.argsort(np.array(values), kind="stable")
+    found, wanted = np.array(places)[order], np.array(values)[order]
+    assert (np.diff(found) >= gap - 1e-9).all()
+    assert found.min() >= 0.0
+    assert found.max() <= 1.0 + 1e-9
+    # The independent truth: a quadratic program.
+    n = len(values)
+    apart = LinearConstraint(np.eye(n)[1:] - np.eye(n)[:-1], gap, np.inf) if n > 1 else ()
+    start = np.linspace(0.0, 1.0, n) if n > 1 else wanted
+    best = minimize(lambda x: ((x - wanted) ** 2).sum(), start, bounds=[(0.0, 1.0)] * n, constraints=apart)
+    assert ((found - wanted) ** 2).sum() <= best.fun + 1e-5
 
 
 def test_colours_belong_to_methods() -> None:
     assert colour_of("CoNES", ["CoNES"]) == colour_of("CoNES", ["ES", "CoNES", "mine"]) == COLOURS["CoNES"]
+    assert colour_of("cones", ["cones"]) == colour_of("CoNES adaptive", ["ES"]) == COLOURS["CoNES"]
+    assert colour_of("pycma-diagonal", ["x"]) == COLOURS["PyCMA diagonal"]
     assert len({colour_of(name, ["ES", "mine", "yours"]) for name in ("ES", "mine", "yours")}) == 3
+    assert len(set(COLOURS.values())) == len(COLOURS)
+    many = ["SepCMA", *(f"method {k}" for k in range(7))]
+    assert len({colour_of(name, many) for name in many}) == 8
 
 
 def test_log_axes_where_they_serve() -> None:
     assert wants_log([np.array([1.0, 30.0])])
     assert not wants_log([np.array([1.0, 10.0])])
     assert not wants_log([np.array([0.0, 1000.0])])
+    assert not wants_log([np.array([-1.0, 1e-3, 1000.0])])
+    assert not wants_log([np.zeros(3), np.full(2, np.nan)])
+    assert wants_log([np.array([0.0, *np.geomspace(1.0, 1e3, 20)])])  # a zero among many
+
+
+def test_log_axes_end_where_a_reader_sees_nothing() -> None:
+    for lowest, shown in ((1e-83, 1e-10), (1e-3, 1e-3)):
+        axis = new_figure((3.0, 3.0)).subplots()
+        curve = np.geomspace(1e4, lowest, 50)
+        axis.plot(curve)
+        make_log(axis, [curve])
+        assert log_floor([curve]) == pytest.approx(shown)
+        assert shown / 10.0 < axis.get_ylim()[0] <= shown
+        assert axis.get_ylim()[1] >= 1e4
+
+
+def test_few_seeds_are_drawn_one_by_one(summary: Summary, tmp_path: Path) -> None:
+    group = summary.of(summary.problems[0])[0]
+    assert seeds_shown(summary, group) == (1 < len(group.records) < 5)
+    few, many = (replace(group, records=group.records[:1] * count) for count in (4, 5))
+    assert seeds_shown(summary, few)
+    assert not seeds_shown(summary, many)
+    page = write_report(replace(summary, groups=[few, many]), tmp_path / "report.html").read_text()
+    lines = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S).group(1))["charts"][0]["lines"]
+    assert [(line["band"], len(line["each"])) for line in lines] == [(False, 4), (True, 0)]
 
 
 def test_report_is_self_contained(summary: Summary, tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import cones
-from cones.plots import drawing
+from cones.plots.colours import COLOURS
 from cones.plots.curves import Group, columns_from, curves_of
-from cones.plots.panels import draw
+from cones.plots.panels import PANELS, draw
 from cones.records import Folder
 from cones.rl.api import Trained
 
@@ -47,8 +47,10 @@ def line(figure, title: str, number: int = 0) -> np.ndarray:
     return axis.lines[number].get_xydata()
 
 
-def legend(figure) -> list[str]:
-    return [text.get_text() for box in figure.legends for text in box.get_texts()]
+def names(figure, title: str) -> list[str]:
+    """The names beside the lines of a panel."""
+    (axis,) = (axis for axis in figure.axes if axis.get_title() == title)
+    return [text.get_text() for text in axis.texts]
 
 
 def test_the_curves_are_the_history() -> None:
@@ -60,20 +62,28 @@ def test_the_curves_are_the_history() -> None:
         np.testing.assert_array_equal(drawn[:, 0], result.history["evaluations"])
         np.testing.assert_array_equal(drawn[:, 1], result.history[column])
     np.testing.assert_array_equal(line(figure, "loss", 1)[:, 1], result.history["best"])
-    assert legend(figure) == []  # of a single run there is nothing to tell apart
+    assert names(figure, "loss") == ["population", "best so far"]
+    assert names(figure, "spread") == []  # of a single run there is nothing to tell apart
 
 
-def test_several_seeds_become_their_mean_in_a_band() -> None:
-    seeds = [run(seed) for seed in range(3)]
+@pytest.mark.parametrize("count", [3, 5])
+def test_several_seeds_become_their_mean(count: int) -> None:
+    """In a band of one standard deviation; of fewer than five, each seed is a thin line instead."""
+    seeds = [run(seed) for seed in range(count)]
     figure = cones.plot(seeds, run(0, "nes"), labels=["CoNES", "NES"])
     spreads = np.array([seed.history["spread"] for seed in seeds])
-    np.testing.assert_allclose(line(figure, "spread")[:, 1], spreads.mean(axis=0))
     axis = figure.axes[1]
-    assert len(axis.collections) == 1  # a band for the three seeds, none for the one run
-    heights = axis.collections[0].get_paths()[0].vertices[:, 1]
-    assert heights.max() == pytest.approx((spreads.mean(axis=0) + spreads.std(axis=0)).max())
-    assert legend(figure) == ["CoNES", "NES"]
-    assert axis.lines[0].get_color() == drawing.COLOURS["CoNES"]
+    thin = count if count < 5 else 0
+    np.testing.assert_allclose(line(figure, "spread", thin)[:, 1], spreads.mean(axis=0))
+    for number in range(thin):
+        np.testing.assert_array_equal(line(figure, "spread", number)[:, 1], spreads[number])
+        assert axis.lines[number].get_linewidth() < axis.lines[thin].get_linewidth()
+    assert len(axis.collections) == (0 if thin else 1)  # a band for the many seeds, none for the few or the one run
+    if not thin:
+        heights = axis.collections[0].get_paths()[0].vertices[:, 1]
+        assert heights.max() == pytest.approx((spreads.mean(axis=0) + spreads.std(axis=0)).max())
+    assert names(figure, "spread") == ["CoNES", "NES"]
+    assert axis.lines[0].get_color() == COLOURS["CoNES"]
 
 
 def test_runs_with_the_same_label_are_seeds() -> None:
@@ -106,7 +116,7 @@ def test_other_axes() -> None:
     np.testing.assert_array_equal(line(cones.plot(result, x="seconds"), "loss")[:, 0], result.history["seconds"])
     # Seeds take different times: they are compared where all of them are.
     seeds = [run(seed) for seed in range(2)]
-    places = line(cones.plot(seeds, x="seconds"), "loss")[:, 0]
+    places = line(cones.plot(seeds, x="seconds"), "loss", 2)[:, 0]  # after the lines of the seeds
     assert places[0] == max(seed.history["seconds"][0] for seed in seeds)
     assert places[-1] == min(seed.history["seconds"][-1] for seed in seeds)
 
@@ -117,8 +127,9 @@ def test_a_panel_is_there_only_if_its_data_is() -> None:
     radii = {"mean_radius": np.full(12, 2.0), "scale_radius": np.full(12, 1.0), "shape_radius": np.full(12, np.nan)}
     figure = cones.plot({**history, **radii, "path_length": np.ones(12)})
     assert titles(figure) == ["loss", "spread", "step length", "radii", "path length", "KL(new || old)"]
-    texts = [text.get_text() for text in figure.axes[3].get_legend().get_texts()]
-    assert texts == ["mean", "scale"]
+    assert names(figure, "radii") == ["mean", "scale"]
+    looks = {(drawn.get_color(), drawn.get_linestyle()) for drawn in figure.axes[3].lines}
+    assert len(looks) == 2
     (axis,) = cones.plot({"evaluations": [1, 2], "mean_loss": [3.0, 1.0]}).axes
     assert axis.get_title() == "loss"
 
@@ -141,11 +152,22 @@ def test_records_of_an_experiment() -> None:
     groups = curves_of([RESULTS], None)
     assert len(groups) == 16
     assert {(group.label, len(group.seeds)) for group in groups} == {("CoNES", 10), ("NES", 10), ("ES", 10), ("CMA", 1)}
-    spheres = sorted((RESULTS / "runs").glob("sphere*cones-seed-*.json.gz"))
+    spheres = [RESULTS / "runs" / f"sphere-5000-d-cones-seed-{seed}.json.gz" for seed in range(10)]
     figure = cones.plot(*spheres, RESULTS / "runs" / "lunacek-5000-d-es-seed-0.json.gz", x="seconds")
     assert titles(figure)[:2] == ["Sphere, 5000-D: loss", "Sphere, 5000-D: spread"]
     assert titles(figure)[4] == "Lunacek, 5000-D: loss"
-    assert legend(figure) == ["CoNES", "ES"]
+    assert names(figure, "Sphere, 5000-D: loss") == ["CoNES"]
+    assert names(figure, "Lunacek, 5000-D: loss") == ["ES"]
+
+
+def test_no_more_than_four_panels_in_a_row() -> None:
+    history = {name: np.ones(3) for panel in PANELS for name in panel.columns} | {"evaluations": np.arange(3.0)}
+    columns = columns_from(history, "history")
+    across = {draw([Group("a", "", [columns])], None).axes[0].get_subplotspec().get_gridspec().ncols}
+    figure = draw([Group("a", "A", [columns]), Group("a", "B", [columns])], None)
+    across |= {figure.axes[0].get_subplotspec().get_gridspec().ncols}
+    assert across == {4}
+    assert len(titles(figure)) == 8
 
 
 def test_a_file_is_written_the_same_every_time(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`cones run`, `cones report` and `cones reproduce`."""
+"""`cones run`, `cones report`, `cones pack` and `cones reproduce`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from cones import packed
 from cones.checks import check_integer, check_positive
 from cones.errors import InputError
 from cones.experiments.figures import draw_figures
@@ -45,6 +46,13 @@ an experiment file:
   [[methods]]
   method = "cma"
   diagonal = true
+"""
+
+PACK = """\
+Put the records and policies of a folder of results into one file, DIR/runs.zip, instead of a file per run in DIR/runs.
+`cones report`, `cones plot`, `cones run` and `cones evaluate` read both, and name a file as before: DIR/runs/NAME.
+An experiment can go on: what it writes to DIR/runs replaces what is packed, and `cones pack` again puts both together.
+Checkpoints stay where they are. `unzip -d DIR/runs DIR/runs.zip` gives the single files back.
 """
 
 REPRODUCE = """\
@@ -91,6 +99,16 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "folder", metavar="DIR", help="folder that `cones run`, `cones reproduce` or `cones train` has written"
     )
     report.set_defaults(call=report_folder)
+
+    pack = commands.add_parser(
+        "pack",
+        parents=[common],
+        help="put the records of a folder of results into one file",
+        description=PACK,
+        formatter_class=raw,
+    )
+    pack.add_argument("folders", metavar="DIR", nargs="+", help="folders of results")
+    pack.set_defaults(call=pack_folders)
 
     again = commands.add_parser(
         "reproduce",
@@ -163,6 +181,12 @@ def report_folder(options: argparse.Namespace) -> int:
     return 0
 
 
+def pack_folders(options: argparse.Namespace) -> int:
+    for folder in map(Folder, options.folders):
+        print(f"{packed.archive_of(folder.runs)}: {folder.pack()} files")
+    return 0
+
+
 def _run(
     experiment: Experiment,
     options: argparse.Namespace,
@@ -178,7 +202,7 @@ def _run(
     if outcome.interrupted:
         print("cones: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
-    if any(folder.runs.glob("*.json.gz")):
+    if folder.has_records():
         _report(folder)
     if outcome.failed:
         first = next(iter(outcome.failed.items()))

@@ -16,11 +16,11 @@ Draw runs over each other: loss or reward, spread, step length, radii and KL, as
 
   cones plot run.ckpt                              a checkpoint of a run that is in progress or has ended
   cones plot a.json b.json --labels ES,CoNES       what `cones minimize --out` has written
-  cones plot results/runs/*.json.gz --x seconds    records of an experiment
-  cones plot swimmer                               a folder of `cones train` or `cones run`
+  cones plot DIR/runs/*.json.gz --x seconds        records of an experiment
+  cones plot DIR                                   a folder of `cones train` or `cones run`, packed or not
 
 Records of the same run with other seeds, and files with the same label, become one curve: their mean, in a band of one
-standard deviation.
+standard deviation. Fewer than five seeds are drawn one by one, as thin lines.
 """
 
 

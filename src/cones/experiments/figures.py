@@ -1,6 +1,7 @@
-"""Figures in the paper's layout: a panel per problem, a line per method, the standard deviation shaded.
+"""Figures in the paper's layout: a panel per problem, a line per method with its name at its end.
 
-On tasks every seed has a thin line of its own.
+The standard deviation is shaded. Where seeds are fewer than five there is no band, and on tasks and there every seed
+has a thin line of its own.
 """
 
 from __future__ import annotations
@@ -8,19 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cones.experiments.summary import Summary
-from cones.plots.drawing import (
-    colour_of,
-    draw_curve,
-    legend_below,
-    new_figure,
-    plain,
-    save_figure,
-    style_axis,
-    wants_log,
-)
+from cones.experiments.summary import Group, Summary
+from cones.plots.colours import colour_of
+from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, save_figure, style_axis, wants_log
+from cones.plots.labels import label_ends, room_for
 
-__all__ = ["draw_figures", "figures_of"]
+__all__ = ["draw_figures", "figures_of", "seeds_shown"]
 
 # By name: the column that is drawn, and what it is.
 ON_FUNCTIONS = {
@@ -45,16 +39,14 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
     for name, (column, title) in figures_of(summary).items():
         columns = min(4, len(problems))
         rows = -(-len(problems) // columns)
-        figure = new_figure((3.4 * columns, 2.9 * rows + 0.5))
+        figure = new_figure(((2.9 + room_for(methods)) * columns, 2.7 * rows + 0.2))
         axes: Any = figure.subplots(rows, columns, squeeze=False)
-        lines: dict[str, Any] = {}
         for axis, problem in zip(axes.flat, problems, strict=False):
-            lines |= _panel(axis, summary, problem, column, methods)
+            _panel(axis, summary, problem, column, methods)
         for axis in list(axes.flat)[len(problems) :]:
             axis.set_visible(False)
         for axis in axes[:, 0]:
             axis.set_ylabel(title)
-        legend_below(figure, lines, columns)
         for ending in ("png", "pdf"):
             path = folder / f"{name}.{ending}"
             save_figure(figure, path)
@@ -62,18 +54,26 @@ def draw_figures(summary: Summary, folder: Path) -> list[Path]:
     return written
 
 
-def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list[str]) -> dict[str, Any]:
-    lines = {}
+def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list[str]) -> None:
     curves = [(group, *group.curve(column)) for group in summary.of(problem)]
-    log = not summary.on_tasks and wants_log([mean for _, _, mean, _ in curves])
-    if log:
-        axis.set_yscale("log")
+    means = [mean for _, _, mean, _ in curves]
+    log = not summary.on_tasks and wants_log(means)
+    ends = []
     for group, x, mean, deviation in curves:
-        if summary.on_tasks and len(group.records) > 1:
-            for seed in group.seed_curves(column):  # thin: a band says little about two gaits
-                axis.plot(*seed, color=colour_of(group.method, methods), linewidth=0.5, alpha=0.5)
-        lines[group.method] = draw_curve(axis, x, mean, deviation, colour_of(group.method, methods), log)
+        colour = colour_of(group.method, methods)
+        seeds = group.seed_curves(column) if seeds_shown(summary, group) else []
+        band = deviation if len(group.records) >= FEW_SEEDS else None
+        draw_curve(axis, x, mean, band, colour, log, seeds)
+        if mean.size:
+            ends.append((float(mean[-1]), plain(group.method), colour))
+    if log:
+        make_log(axis, means)
     if (target := curves[0][0].target) is not None:
         axis.axhline(target, color="#888888", linewidth=0.8, linestyle=(0, (6, 4)))
     style_axis(axis, plain(problem), curves[0][0].axis)
-    return lines
+    label_ends(axis, ends)
+
+
+def seeds_shown(summary: Summary, group: Group) -> bool:
+    """True if each seed has a thin line: where seeds are few, and on tasks: a band says little about two gaits."""
+    return len(group.records) > 1 and (summary.on_tasks or len(group.records) < FEW_SEEDS)

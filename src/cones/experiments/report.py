@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cones.experiments.figures import figures_of
+from cones.experiments.figures import figures_of, seeds_shown
 from cones.experiments.summary import Summary
 from cones.experiments.tables import end_table, markdown, time_table
 from cones.files import atomic_write
-from cones.plots.drawing import colour_of, wants_log
+from cones.plots.colours import colour_of
+from cones.plots.drawing import FEW_SEEDS, log_floor, wants_log
 from cones.types import Vector
 
 __all__ = ["write_report"]
@@ -76,10 +77,14 @@ def _data(summary: Summary) -> dict[str, Any]:
                         "x": _numbers(x[kept]),
                         "mean": _numbers(mean[kept]),
                         "deviation": _numbers(deviation[kept]),
-                        "each": [_thinned(*seed) for seed in group.seed_curves(column)] if summary.on_tasks else [],
+                        "band": len(group.records) >= FEW_SEEDS,
+                        "each": [_thinned(*seed) for seed in group.seed_curves(column)]
+                        if seeds_shown(summary, group)
+                        else [],
                     }
                 )
-            log = not summary.on_tasks and wants_log([group.curve(column)[1] for group in groups])
+            means = [group.curve(column)[1] for group in groups]
+            log = not summary.on_tasks and wants_log(means)
             charts.append(
                 {
                     "figure": name,
@@ -87,6 +92,7 @@ def _data(summary: Summary) -> dict[str, Any]:
                     "x": groups[0].axis,
                     "y": title,
                     "log": log,
+                    "floor": log_floor(means) if log else None,
                     "target": groups[0].target,
                     "lines": lines,
                 }

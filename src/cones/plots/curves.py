@@ -13,6 +13,7 @@ import numpy as np
 
 from cones.errors import InputError
 from cones.files import parsed_json
+from cones.packed import archive_of, is_there
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -106,9 +107,9 @@ def _found(run: Any) -> list[Found]:
 
 def _read(path: Path) -> list[Found]:
     """The runs in a file or folder. The end of its name says what it is."""
-    if path.is_dir():
-        return _read_folder(path)
-    if not path.exists():
+    if path.is_dir() or path == archive_of(path.with_name("runs")):
+        return _read_folder(path if path.is_dir() else path.parent)
+    if not is_there(path):
         raise InputError(f"{path}: no such file")
     if path.name.endswith(".json.gz"):
         from cones.records import read_record
@@ -126,7 +127,7 @@ def _read(path: Path) -> list[Found]:
 def _read_folder(path: Path) -> list[Found]:
     from cones.records import Folder
 
-    records = Folder(path).records() if (path / "runs").is_dir() else []
+    records = Folder(path).records()
     if not records:
         raise InputError(f"{path}: expected a folder of `cones run` or `cones train`; there are no records in it")
     return [_of_record(record, path) for record in records]

@@ -1,8 +1,8 @@
-"""What all figures share: colours, axes, curves in a band of their deviation, files without a date."""
+"""What all figures share: scales, curves with their seeds or in a band of their deviation, files without a date."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ from cones.extras import require_extra
 from cones.types import Vector
 
 __all__ = [
-    "COLOURS",
-    "colour_of",
+    "FEW_SEEDS",
     "draw_curve",
-    "legend_below",
+    "log_floor",
+    "make_log",
     "new_figure",
     "plain",
     "save_figure",
@@ -24,22 +24,35 @@ __all__ = [
     "wants_log",
 ]
 
-# One colour per method throughout: figures, report, README. Distinguishable with colour-blind eyes
-# and on light and dark ground.
-COLOURS = {"ES": "#4477aa", "NES": "#ccbb44", "CMA": "#aa3377", "CoNES": "#ee6677"}
-OTHERS = ("#228833", "#66ccee", "#7777aa", "#994455", "#997700")
+FEW_SEEDS = 5  # fewer than these are drawn one by one: a band of three numbers says little
+DECADES = 14  # that a logarithmic axis spans at most; what lies below is zero for a reader
+FEWEST_ZEROS = 0.1  # the share of zeros that a logarithmic axis leaves out
 
 
-def colour_of(method: str, methods: list[str]) -> str:
-    unknown = [name for name in methods if name not in COLOURS]
-    return COLOURS.get(method) or OTHERS[unknown.index(method) % len(OTHERS)]
-
-
-def wants_log(curves: list[Vector]) -> bool:
-    """A logarithmic axis serves where positive losses span more than a factor of twenty; rewards are not like that."""
+def wants_log(curves: Sequence[Vector]) -> bool:
+    """True if values, positive apart from a few zeros, span more than a factor of twenty. Rewards are not like that."""
     values = np.concatenate([*curves, np.empty(0)])
     values = values[np.isfinite(values)]
-    return bool(values.size) and bool((values > 0.0).all()) and float(values.max() / values.min()) > 20.0
+    positive = values[values > 0.0]
+    if not positive.size or (values < 0.0).any() or positive.size < (1.0 - FEWEST_ZEROS) * values.size:
+        return False
+    return float(positive.max()) > 20.0 * float(positive.min())
+
+
+def log_floor(curves: Sequence[Vector]) -> float:
+    """The lowest value that a logarithmic axis shows."""
+    values = np.concatenate([*curves, np.empty(0)])
+    positive = values[np.isfinite(values) & (values > 0.0)]
+    return max(float(positive.min()), float(positive.max()) * 10.0**-DECADES)
+
+
+def make_log(axis: Any, curves: Sequence[Vector]) -> None:
+    """Make the axis, on which the curves are drawn, logarithmic and no longer than can be read."""
+    axis.set_yscale("log", nonpositive="mask")
+    values = np.concatenate(curves)
+    lowest = float(values[np.isfinite(values)].max()) * 10.0**-DECADES
+    if lowest > axis.get_ylim()[0]:
+        axis.set_ylim(bottom=lowest)
 
 
 def new_figure(size: tuple[float, float]) -> Any:
@@ -70,9 +83,18 @@ def plain(text: str) -> str:
 
 
 def draw_curve(
-    axis: Any, x: Vector, mean: Vector, deviation: Vector | None, colour: str, log: bool, **style: Any
+    axis: Any,
+    x: Vector,
+    mean: Vector,
+    deviation: Vector | None,
+    colour: str,
+    log: bool,
+    seeds: Sequence[tuple[Vector, Vector]] = (),
+    **style: Any,
 ) -> Any:
-    """A line, in a band of its standard deviation if there is one."""
+    """A line, in a band of its standard deviation if there is one, with thin lines for the seeds that are given."""
+    for seed in seeds:
+        axis.plot(*seed, color=colour, linewidth=0.5, alpha=0.6)
     if deviation is not None:
         low = mean - deviation
         if log:
@@ -81,14 +103,6 @@ def draw_curve(
     marker = {"marker": "o", "markersize": 3} if x.size == 1 else {}  # a line needs two points to be seen
     (line,) = axis.plot(x, mean, color=colour, **{"linewidth": 1.4, **marker, **style})
     return line
-
-
-def legend_below(figure: Any, lines: Mapping[str, Any], across: int) -> None:
-    """Name the lines below the panels, of which there are so many across, in as many columns as fit."""
-    fitting = int(40 * across / (max(map(len, lines)) + 7))
-    names = [plain(name) for name in lines]
-    ncols = min(len(names), max(fitting, 1))
-    figure.legend(list(lines.values()), names, loc="outside lower center", ncols=ncols, frameon=False)
 
 
 def style_axis(axis: Any, title: str, xlabel: str) -> None:

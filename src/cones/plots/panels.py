@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,14 +11,19 @@ import numpy as np
 
 from cones.errors import InputError
 from cones.plots.averages import mean_curve, measured
+from cones.plots.colours import colour_of
 from cones.plots.curves import Columns, Group
-from cones.plots.drawing import colour_of, draw_curve, legend_below, new_figure, plain, style_axis, wants_log
+from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, style_axis, wants_log
+from cones.plots.labels import label_ends, room_for
 from cones.types import Vector
 
 __all__ = ["PANELS", "draw"]
 
 # How the columns of one panel are told apart; runs are told apart by colour.
 LINES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
+GREYS = ("#555555", "#999999")  # of the other columns, where there is one run
+MOST_ACROSS = 4
+LAYOUT = {4: 2, 5: 3, 6: 3}  # by the number of panels: how many stand in a row
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Panel:
 
 
 PANELS = (
-    Panel("loss", {"mean_loss": "mean of the population", "best": "best so far"}),
+    Panel("loss", {"mean_loss": "population", "best": "best so far"}),
     Panel("reward", {"mean_reward": "mean policy", "population_reward": "population"}),
     Panel("spread", {"spread": ""}),
     Panel("step length", {"step": ""}),
@@ -51,24 +57,23 @@ def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = Fa
     if not panels:
         known = ", ".join(column for panel in PANELS for column in panel.columns)
         raise InputError(f"runs: expected at least one of the columns {known}")
-    # Several problems are rows, so that each has its own axes; else the panels are set as they fit.
+    # Several problems are rows, so that each has its own axes, of what is looked for first; else all panels are shown.
     on = list(dict.fromkeys(group.on for group in groups))
-    across = len(panels) if len(on) > 1 else 2 if len(panels) == 4 else min(3, len(panels))
+    if len(on) > 1:
+        panels = panels[:MOST_ACROSS]
+    across = len(panels) if len(on) > 1 else LAYOUT.get(len(panels), min(MOST_ACROSS, len(panels)))
     down = len(on) if len(on) > 1 else -(-len(panels) // across)
-    figure = _figure((3.6 * across, 2.7 * down + 0.4), to_show)
-    axes = list(figure.subplots(down, across, squeeze=False).flat)
     labels = list(dict.fromkeys(group.label for group in groups))
-    shown: dict[str, Any] = {}
+    width = 2.9 + room_for([*labels, *panels[0].columns.values()] if len(labels) == 1 else labels)
+    figure = _figure((width * across, 2.7 * down + 0.2), to_show)
+    axes = list(figure.subplots(down, across, squeeze=False).flat)
     for row, problem in enumerate(on):
         here = [group for group in groups if group.on == problem]
         for axis, panel in zip(axes[row * across :], panels, strict=False):
-            shown = _draw_panel(axis, panel, here, labels, x) | shown
             style_axis(axis, plain(f"{problem}: {panel.title}" if len(on) > 1 and problem else panel.title), x)
+            _draw_panel(axis, panel, here, labels, x)
     for axis in axes[len(on) * len(panels) :]:
         axis.set_visible(False)
-    names = [label for label in labels if label in shown]
-    if len(names) > 1 or not names[0].startswith("run "):
-        legend_below(figure, {name: shown[name] for name in names}, across)
     if title:
         figure.suptitle(plain(title))
     return figure
@@ -85,9 +90,19 @@ def _has(columns: Columns, panel: Panel) -> bool:
     return any(name in columns and np.isfinite(columns[name]).any() for name in panel.columns)
 
 
-def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str], x: str) -> dict[str, Any]:
-    """Draw a panel. Returns the first line of each label, for the legend."""
-    curves: list[tuple[str, str, Vector, Vector, Vector | None]] = []
+@dataclass(frozen=True)
+class Curve:
+    """A line of a panel: one column of one group, its mean over seeds and the seeds themselves."""
+
+    column: str
+    label: str
+    x: Vector
+    mean: Vector
+    deviation: Vector | None = None
+    seeds: tuple[tuple[Vector, Vector], ...] = ()
+
+
+def _curves(panel: Panel, groups: list[Group], x: str) -> Iterator[Curve]:
     for name in panel.columns:
         for group in groups:
             lines = [measured(seed[x], seed[name]) for seed in group.seeds if name in seed]
@@ -95,24 +110,40 @@ def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str],
             if not lines:
                 continue
             places, mean, deviation = mean_curve(lines)
-            if places.size:
-                curves.append((name, group.label, places, mean, deviation if len(lines) > 1 else None))
-            else:  # the seeds have nothing in common that could be averaged
-                curves += [(name, group.label, *line, None) for line in lines]
+            if not places.size:  # the seeds have nothing in common that could be averaged
+                yield from (Curve(name, group.label, *line) for line in lines)
+            elif len(lines) < FEW_SEEDS:
+                yield Curve(name, group.label, places, mean, None, tuple(lines) if len(lines) > 1 else ())
+            else:
+                yield Curve(name, group.label, places, mean, deviation)
+
+
+def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str], x: str) -> None:
+    """Draw a panel. Of several runs each has its colour, of one run each column. Names stand at the right."""
+    curves = list(_curves(panel, groups, x))
     if not curves:
         axis.set_visible(False)
-        return {}
-    log = "reward" not in panel.title and wants_log([curve[3] for curve in curves])
+        return
+    means = [curve.mean for curve in curves]
+    log = "reward" not in panel.title and wants_log(means)
+    drawn = [name for name in panel.columns if any(curve.column == name for curve in curves)]
+    alone = len(labels) == 1
+    ends: dict[str, tuple[float, str, str]] = {}
+    for curve in curves:
+        place = drawn.index(curve.column)
+        colour = colour_of(curve.label, labels)
+        if alone:
+            colour = (colour, *GREYS)[place]
+        first = place == 0 or (alone and panel.title == "radii")
+        style = {"linestyle": LINES[place], "linewidth": 1.4 if place == 0 or alone else 1.0}
+        band, seeds = (curve.deviation, curve.seeds) if first else (None, ())  # two bands would hide each other
+        draw_curve(axis, curve.x, curve.mean, band, colour, log, seeds, **style)
+        text = panel.columns[curve.column] if alone and len(panel.columns) > 1 else curve.label if place == 0 else ""
+        if text and not (alone and text == "run 1"):  # of a single run there is nothing to tell apart
+            ends[text] = (float(curve.mean[-1]), plain(text), colour)
     if log:
-        axis.set_yscale("log")
-    drawn = [name for name in panel.columns if any(curve[0] == name for curve in curves)]
-    shown: dict[str, Any] = {}
-    for name, label, places, mean, spread in curves:
-        style = {"linestyle": LINES[drawn.index(name)], "linewidth": 1.4 if name == drawn[0] else 1.0}
-        band = spread if name == drawn[0] or panel.title == "radii" else None  # two bands would hide each other
-        line = draw_curve(axis, places, mean, band, colour_of(label, labels), log, **style)
-        shown.setdefault(label, line)
-    if len(drawn) > 1:
+        make_log(axis, means)
+    label_ends(axis, list(ends.values()))
+    if len(drawn) > 1 and not alone:
         grey = [axis.plot([], [], color="#777777", linestyle=LINES[place])[0] for place in range(len(drawn))]
         axis.legend(grey, [panel.columns[name] for name in drawn], frameon=False, fontsize=8)
-    return shown

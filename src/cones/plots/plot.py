@@ -26,7 +26,7 @@ def plot(
         *runs: what there is of each run: the result of `minimize`, a strategy, what `cones.rl.train` returned, a
             history, or a path: a checkpoint, a record (`.json.gz`), the JSON that `cones minimize --out` writes, a
             folder of results. A list of them is several seeds of one thing: their mean, in a band of one standard
-            deviation.
+            deviation; fewer than five are drawn one by one.
         labels: one per run; runs with the same label are seeds of one thing. By default the method's name, the file's
             name, or a number. Records are grouped by their own labels.
         x: "evaluations" (default), "timesteps" (default where all are training runs), "seconds" or "iterations".

@@ -1,4 +1,4 @@
-"""Folders of results: a specification, and per run a record and a checkpoint."""
+"""Folders of results: a specification, and per run a record and a checkpoint; records may be packed into one file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
+from cones import packed
 from cones.errors import InputError
 from cones.files import atomic_write, check_path, parsed_json
 from cones.locks import locked
-from cones.records.record import Record, read_record, write_record
+from cones.records.record import Record, read_record, record_from, write_record
 
 __all__ = ["Folder", "Named"]
+
+RECORD, POLICY = ".json.gz", ".policy.npz"
 
 
 class Named(Protocol):
@@ -45,13 +48,14 @@ class Folder:
     def claim(self, specification: Mapping[str, Any]) -> None:
         """Take the folder for an experiment; refuse a folder with records of another one."""
         place = self.path / "experiment.json"
-        empty = not self.runs.exists() or not any(self.runs.iterdir())
+        empty = not packed.names(self.runs)
         if place.exists() and not empty:
             if {**self.experiment(), "title": ""} != {**specification, "title": ""}:
                 raise InputError(
                     f"{self.path}: holds records of another specification ({place.name} differs); "
                     "choose another folder, or move this one away (`cones resume` goes on with a training run)"
                 )
+            self.runs.mkdir(exist_ok=True)
             return
         if not empty:
             raise InputError(f"{self.path}: holds records but no {place.name}; choose another folder")
@@ -78,10 +82,13 @@ class Folder:
             raise InputError(f"{place}: expected JSON: {error}") from None
 
     def record_path(self, run: Named) -> Path:
-        return self.runs / f"{run.name}.json.gz"
+        return self.runs / f"{run.name}{RECORD}"
 
     def checkpoint_path(self, run: Named) -> Path:
         return self.runs / f"{run.name}.ckpt"
+
+    def policy_path(self, run: Named) -> Path:
+        return self.runs / f"{run.name}{POLICY}"
 
     def write(self, run: Named, finished: bool, stop: str, columns: Mapping[str, Any]) -> None:
         write_record(self.record_path(run), run.specification(), finished, stop, columns)
@@ -89,7 +96,7 @@ class Folder:
     def is_finished(self, run: Named) -> bool:
         """True if the record of this run is complete."""
         path = self.record_path(run)
-        if not path.exists():
+        if not packed.is_there(path):
             return False
         record = read_record(path)
         if record.run != json.loads(json.dumps(run.specification())):
@@ -104,4 +111,21 @@ class Folder:
 
     def records(self) -> list[Record]:
         """All records in the order of their names."""
-        return [read_record(path) for path in sorted(self.runs.glob("*.json.gz"))]
+        return [record_from(content, path) for path, content in packed.contents(self.runs, RECORD)]
+
+    def has_records(self) -> bool:
+        return any(name.endswith(RECORD) for name in packed.names(self.runs))
+
+    def policies(self) -> list[Path]:
+        """The places of all policies, which may be packed."""
+        return [self.runs / name for name in packed.names(self.runs) if name.endswith(POLICY)]
+
+    def pack(self) -> int:
+        """Put all records and policies into one file, `runs.zip`. Returns how many it holds.
+
+        The folder is read as before, and its runs can go on: what they write replaces what is packed. Checkpoints stay.
+        """
+        self.experiment()
+        with self.locked():
+            self.records()  # or an error, before anything is changed
+            return packed.pack(self.runs, lambda name: name.endswith((RECORD, POLICY)))

@@ -19,9 +19,10 @@ import numpy as np
 from cones.checks import check_kind
 from cones.errors import InputError
 from cones.files import atomic_write, parsed_json
+from cones.packed import opened
 from cones.types import Vector
 
-__all__ = ["Record", "environment", "read_record", "rounded", "write_record"]
+__all__ = ["Record", "environment", "read_record", "record_from", "rounded", "write_record"]
 
 FORMAT, VERSION = "cones record", 1
 LARGEST_RATIO = 100  # of the size of a record to that of its file; 2 to 6 are usual
@@ -69,8 +70,19 @@ def write_record(path: Path, run: Mapping[str, Any], finished: bool, stop: str, 
 
 
 def read_record(path: Path) -> Record:
+    """The record in a file, which may be packed."""
     try:
-        data = parsed_json(_decompressed(path.read_bytes()))
+        with opened(path) as file:
+            content = file.read()
+    except OSError as error:
+        raise InputError(f"{path}: could not be read ({error.strerror})") from None
+    return record_from(content, path)
+
+
+def record_from(content: bytes, path: Path) -> Record:
+    """The record that a file holds; `path` is its place, for messages."""
+    try:
+        data = parsed_json(_decompressed(content))
         if data["format"] != FORMAT or data["version"] != VERSION:
             raise ValueError(f"format {data['format']!r:.80}, version {data['version']!r:.80}")
         for name, kind in (("run", dict), ("finished", bool), ("stop", str), ("environment", dict), ("columns", dict)):

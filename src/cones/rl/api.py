@@ -146,7 +146,7 @@ def load_policy(folder: str | PathLike[str], allow: Iterable[Any] = ()) -> Polic
     check_path("folder", folder)
     path = Path(folder)
     if path.is_dir():
-        found = sorted((path / "runs").glob("*.policy.npz"))
+        found = Folder(path).policies()
         if not found:
             raise InputError(f"{path}: expected the folder of a training run; there is no policy in it")
         if len(found) > 1:

@@ -12,6 +12,7 @@ import numpy as np
 from cones.checks import check_integer
 from cones.component import identifier
 from cones.errors import InputError
+from cones.packed import is_there
 from cones.records.folder import Folder
 from cones.records.record import read_record
 from cones.rl.environments import check_task_allowed
@@ -37,7 +38,7 @@ def kept_run(
     except (TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{folder}: expected an experiment in experiment.json ({error})") from None
     record, checkpoint = place.record_path(run), place.checkpoint_path(run)
-    recorded = read_record(record).columns["timesteps"] if record.exists() else np.empty(0)
+    recorded = read_record(record).columns["timesteps"] if is_there(record) else np.empty(0)
     done = int(recorded[-1]) if recorded.size else 0  # none, if not even the first iteration was complete
     if done and not checkpoint.exists():
         raise InputError(f"{folder}: {done} timesteps are recorded, but the checkpoint {checkpoint.name} is not there")

@@ -200,7 +200,7 @@ class Training(Session):
         return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}
 
     def write_results(self, folder: Folder, run: Named) -> None:
-        self.policy().save(folder.runs / f"{run.name}.policy.npz")
+        self.policy().save(folder.policy_path(run))
 
 
 class _Returns(Evaluator):
