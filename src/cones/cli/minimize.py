@@ -114,6 +114,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="the loss is stochastic: 1%% of the budget, at least 10 evaluations, measures it at the mean in the end; "
         "--no-noisy: it is not (default: one evaluation at the end finds out)",
     )
+    how.add_argument(
+        "--replicates",
+        choices=("auto",),
+        help="auto: evaluate candidates of a noisy loss as often as their ranks need it, which is measured",
+    )
     how.add_argument("--seed", metavar="K", type=int, help="seed of the random numbers, for a reproducible run")
     how.add_argument(
         "--workers",
@@ -280,6 +285,7 @@ def _minimised(options: argparse.Namespace, fun: Callable[..., Any], workers: An
         checkpoint=options.checkpoint,
         checkpoint_every=options.checkpoint_every,
         noisy=options.noisy,
+        replicates=options.replicates,
         **faults,
         **settings(options, x0.dim if isinstance(x0, Space) else x0.size),
         **limits,

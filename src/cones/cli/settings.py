@@ -108,6 +108,8 @@ def check_resumed(options: argparse.Namespace) -> None:
         raise InputError(f"--resume: {options.checkpoint} has a popsize of {popsize}, got {options.popsize}")
     if options.noisy is not None and options.noisy != started.get("noisy"):
         raise InputError(f"--resume: {options.checkpoint} was started with a different --noisy; omit the flag")
+    if options.replicates is not None and started.get("replication") is None:
+        raise InputError(f"--resume: {options.checkpoint} was started without --replicates; omit the flag")
     given = [name for name in SET_BY if _is_given(options, name)]
     if not given:
         return

@@ -42,6 +42,7 @@ COLUMNS = (
 RESERVED = frozenset(
     {*COLUMNS[:7], "multiplier", "gap", "step_status", "failures", "popsize", "restart", "seconds"}
     | {"x", "fun", "nit", "nfev", "belief", "violation", "feasible", "ended", "saved"}
+    | {"replicates", "reliability"}
 )
 
 

@@ -23,7 +23,7 @@ from cones.types import Vector
 # More candidates than this many populations should not be out at a time.
 MOST_OUT = 8
 
-__all__ = ["Observer", "check_asynchronous", "iterate"]
+__all__ = ["Observer", "check_asynchronous", "evaluations_left", "iterate"]
 
 
 class Observer:
@@ -129,7 +129,7 @@ def _as_they_arrive(
             reason = reason or _reason(strategy, observers)
             if reason is not None and (reason.name != "maxfev" or not out):
                 return reason
-            room = 0 if reason else int(min(stream.free(), _left(strategy) - out))
+            room = 0 if reason else int(min(stream.free(), evaluations_left(strategy) - out))
             if room > 0:
                 for identity, candidate in zip(*strategy.ask_identified(room), strict=True):
                     stream.put(identity, candidate)
@@ -151,8 +151,8 @@ def _as_they_arrive(
                 begin = now
 
 
-def _left(strategy: Strategy) -> float:
-    """Evaluations that are left of the budget. What is out belongs to it."""
+def evaluations_left(strategy: Strategy) -> float:
+    """Evaluations that are left of the budget, without those kept for the end. What is out belongs to it."""
     limits = [criterion.limit - criterion.reserve for criterion in strategy.criteria if isinstance(criterion, MaxFev)]
     return min(limits, default=math.inf) - strategy.state.evaluations
 

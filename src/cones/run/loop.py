@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from os import PathLike, fspath
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from cones.errors import CheckpointError, InputError, NotStorableError
 from cones.evaluate import Evaluator
 from cones.evaluate.race import RacingEvaluator
+from cones.evaluate.replicate import ReplicatingEvaluator, Replication
 from cones.incremental import IncrementalStrategy
 from cones.progress.stopping import CALLBACK, INTERRUPTED, RUNNING, StopReason
 from cones.result import Result
@@ -23,6 +24,7 @@ from cones.run.journal import Journal
 from cones.run.noise import Estimate, FinalEvaluations
 from cones.run.notebook import NotebookProgress, in_notebook
 from cones.run.racing import RaceReport
+from cones.run.replicating import Replicates
 from cones.run.start import StartEvaluation
 from cones.space.lagrangian import split
 from cones.storage import check_storable
@@ -48,17 +50,22 @@ def run_to_end(
     function: str = "",
     asynchronous: bool = False,
     events: int | None = None,
+    replication: Replication | None = None,
 ) -> Result:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
     `estimate` is that of the checkpoint from which the run continues, `function` the name for it, `events` the length
-    of its journal.
+    of its journal, `replication` what it knew about replicates.
     """
     outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
     race = RaceReport(strategy, evaluator) if isinstance(evaluator, RacingEvaluator) else None
+    replicates = None
+    if isinstance(evaluator, ReplicatingEvaluator):
+        replicates = Replicates(strategy, evaluator, replication or Replication())
+    reports: list[RaceReport | Replicates] = [report for report in (race, replicates) if report is not None]
     display = _Display(strategy) if disp else None
     observers: list[Observer] = [StartEvaluation(strategy, evaluator, outcome.failed_in), outcome, outcome.final]
-    observers += [race] if race else []
+    observers += reports
     try:
         if callback is not None and not callable(callback):
             raise InputError(f"callback: expected a callable, got {type(callback).__name__}")
@@ -67,7 +74,7 @@ def run_to_end(
             run["early_end"] = race is not None
             run["asynchronous"] = asynchronous
             journal = _journal(strategy, checkpoint, events) if asynchronous else None
-            observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final, journal))
+            observers.append(_Saver(strategy, fspath(checkpoint), run, outcome.final, journal, replicates))
         if display:
             observers.append(display)
         if callback is not None:
@@ -83,13 +90,17 @@ def run_to_end(
         state = strategy.state
         error.add_note(f"cones: in iteration {state.iteration}, after {state.evaluations} evaluations")
         with suppress(AttributeError):  # some exceptions accept no attributes
-            error.cones_result = outcome.result(RUNNING)  # type: ignore[union-attr]
+            error.cones_result = _completed(outcome.result(RUNNING), reports)  # type: ignore[union-attr]
         raise
-    result = outcome.result(reason)
-    if race:
-        race.complete(result)
+    result = _completed(outcome.result(reason), reports)
     if display:
         display.finish(result.message + outcome.summary())
+    return result
+
+
+def _completed(result: Result, reports: Iterable[RaceReport | Replicates]) -> Result:
+    for report in reports:
+        report.complete(result)
     return result
 
 
@@ -150,15 +161,23 @@ class _Saver(Observer):
     """Writes checkpoints. A failure to write the first is an error, a later one a warning."""
 
     def __init__(
-        self, strategy: Strategy, path: str, run: dict[str, Any], final: FinalEvaluations, journal: Journal | None
+        self,
+        strategy: Strategy,
+        path: str,
+        run: dict[str, Any],
+        final: FinalEvaluations,
+        journal: Journal | None,
+        replicates: Replicates | None,
     ) -> None:
         self._strategy, self._path, self._run, self._final, self._journal = strategy, path, run, final, journal
+        self._replicates = replicates
         self._every: int | None = run["checkpoint_every"]
         self._write()
 
     def _write(self) -> None:
         events = None if self._journal is None else self._journal.count
         run = {**self._run, "estimate": self._final.estimate, "events": events}
+        run["replication"] = None if self._replicates is None else self._replicates.state
         checkpoints.save(self._path, self._strategy, run)
         self._state, self._time = self._strategy.state, time.monotonic()
 

@@ -22,6 +22,7 @@ from cones.divergences import Chart, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimator
 from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
+from cones.evaluate.replicate import ReplicatingEvaluator
 from cones.methods import METHODS, Text, settings_of_method
 from cones.optimizers import Optimizer
 from cones.progress import CATOL
@@ -32,6 +33,7 @@ from cones.run.iterate import check_asynchronous
 from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
 from cones.run.racing import racing_evaluator
+from cones.run.replicating import check_replicates
 from cones.run.warm import Initial, start_from
 from cones.sampling import Rng
 from cones.solvers import Solver
@@ -92,6 +94,7 @@ def minimize(
     optimizer: Text | Optimizer[Any] | None = None,
     restarts: int | Text | Restarts | None = None,
     noisy: bool | None = None,
+    replicates: Literal["auto"] | None = None,
     catol: float = CATOL,
     dtype: DTypeLike | None = None,
     noise_table: int | None = None,
@@ -142,6 +145,8 @@ def minimize(
             10000 coordinates.
         noisy: True: the loss is stochastic. A share of the budget, 1% and at least 10 evaluations, is kept to measure
             the loss at the mean and at x. False: it is not. None: one evaluation of x at the end tells.
+        replicates: "auto": candidates of a noisy loss are evaluated as often as their ranks need it, which is
+            measured, and have their mean loss. For noise that is new in every call.
         bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, divergence, chart,
             optimizer, dtype, noise_table, chunked: settings of the method; see `cones.CoNES` and
             `cones.methods.Settings`. None is the method's default.
@@ -226,6 +231,7 @@ def minimize(
     if parts is not None:
         strategy.begin_constraints(parts.count)
     objective = Objective(fun, args if isinstance(args, tuple) else (args,), bool(vectorized), constraints=parts)
+    check_replicates(replicates, noisy, early_end, asynchronous, constrained=parts is not None)
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InputError(f"checkpoint: expected a path, got {checkpoint!r}")
     if checkpoint_every is not None:
@@ -243,6 +249,8 @@ def minimize(
             )
         else:
             evaluator = evaluator_from(objective, workers, timeout, retries)
+        if replicates is not None:
+            evaluator = ReplicatingEvaluator(evaluator)
         return run_to_end(
             strategy,
             evaluator,

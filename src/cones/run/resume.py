@@ -12,6 +12,8 @@ from typing import Any, Unpack
 from cones.checks import check_bool, check_integer, check_kind
 from cones.errors import CheckpointError, InputError
 from cones.evaluate import Evaluator, Objective, Workers, evaluator_from
+from cones.evaluate.race import RacingEvaluator
+from cones.evaluate.replicate import ReplicatingEvaluator, Replication
 from cones.files import check_path
 from cones.incremental import IncrementalStrategy
 from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
@@ -21,6 +23,7 @@ from cones.run.journal import events_of, replay_events
 from cones.run.loop import journal_of, run_to_end
 from cones.run.noise import Estimate, with_reserve
 from cones.run.racing import racing_evaluator
+from cones.run.replicating import check_replicates
 from cones.space.constraints import constraints_from
 from cones.space.named import NamedFunction, named_constraints
 from cones.strategy import Strategy
@@ -99,6 +102,9 @@ def resume(
             )
         else:
             evaluator = evaluator_from(objective, workers, timeout, retries)
+        if (replication := run.get("replication")) is not None:
+            check_replicates("auto", noisy, isinstance(evaluator, RacingEvaluator), False, constrained=False)
+            evaluator = ReplicatingEvaluator(evaluator)
         function, asynchronous = checkpoints.name_of(fun), bool(run.get("asynchronous"))
         if (before := run.get("function")) and checkpoints.is_another(function, before):
             warnings.warn(
@@ -107,7 +113,19 @@ def resume(
                 stacklevel=2,
             )
         return run_to_end(
-            strategy, evaluator, rows, callback, disp, path, every, noisy, estimate, function, asynchronous, events
+            strategy,
+            evaluator,
+            rows,
+            callback,
+            disp,
+            path,
+            every,
+            noisy,
+            estimate,
+            function,
+            asynchronous,
+            events,
+            replication,
         )
 
 
@@ -136,6 +154,7 @@ def _settings_of(run: Mapping[str, Any], path: str | PathLike[str]) -> tuple[boo
             raise InputError(f"function: expected module:name, got {name!r:.80}")
         check_bool("asynchronous", run.get("asynchronous", False))
         check_kind("estimate", estimate, (Estimate, type(None)))
+        check_kind("replication", run.get("replication"), (Replication, type(None)))
         noisy = None if noisy is None else check_bool("noisy", noisy)
         every = None if every is None else check_integer("checkpoint_every", every, 1)
         return noisy, every, estimate or Estimate(noisy=noisy)
