@@ -12,6 +12,7 @@ import pytest
 
 from cones import InputError
 from cones.evaluate import Evaluator, Objective, evaluator_from
+from cones.evaluate.replicate import ReplicatingEvaluator
 
 
 def loss(x: np.ndarray, shift: float = 0.0) -> float:
@@ -46,12 +47,16 @@ def made(kind: str, objective: Objective) -> Iterator[Evaluator]:
     elif kind == "executor":
         with ProcessPoolExecutor(2) as executor:
             yield evaluator_from(objective, executor)
+    elif kind == "replicated":
+        with ReplicatingEvaluator(evaluator_from(objective, 1)) as replicating:
+            replicating.prepare(2, 1)
+            yield replicating
     else:
         with evaluator_from(objective, int(kind)) as evaluator:
             yield evaluator
 
 
-KINDS = ["1", "2", "-1", "map", "pool.map", "threads", "executor"]
+KINDS = ["1", "2", "-1", "map", "pool.map", "threads", "executor", "replicated"]
 pytestmark = [
     pytest.mark.parametrize("kind", KINDS),
     # Python 3.12 and later warn of fork in a process with threads, such as the ones of BLAS.
@@ -89,8 +94,8 @@ def test_losses_that_are_not_numbers_are_named(kind: str) -> None:
 def test_a_stream_gives_back_what_was_put_in_or_the_evaluator_says_that_it_has_none(kind: str) -> None:
     X = np.random.default_rng(0).standard_normal((17, 3))
     with made(kind, Objective(loss, (1.0,))) as evaluator:
-        if "map" in kind:
-            with pytest.raises(InputError, match="got MapEvaluator, which evaluates whole populations"):
+        if "map" in kind or kind == "replicated":
+            with pytest.raises(InputError, match=f"got {type(evaluator).__name__}, which evaluates whole populations"):
                 evaluator.stream()
             return
         found: dict[int, float] = {}

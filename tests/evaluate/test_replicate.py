@@ -228,6 +228,24 @@ def test_a_candidate_that_fails_once_is_named_and_ranks_worst() -> None:
     np.testing.assert_array_equal(evaluator.losses(np.zeros((3, 2))), [3.0, math.nan, 3.5])
 
 
+def test_an_exception_names_the_candidate_and_the_evaluation() -> None:
+    calls = 0
+
+    def fails(x: np.ndarray) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 8:
+            raise ZeroDivisionError
+        return 0.0
+
+    evaluator = ReplicatingEvaluator(evaluator_from(Objective(fails), 1))
+    evaluator.prepare(3, 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        evaluator.losses(np.zeros((3, 2)))
+    assert caught.value.__notes__[-1] == "cones: this was evaluation 3 of candidate 1"
+    assert evaluator.spent == 7
+
+
 def test_restarts_begin_with_one_evaluation() -> None:
     result = cones.minimize(
         noisy(0, 0.1), np.ones(3), vectorized=True, rng=0, maxfev=20000, replicates="auto", restarts=2, stagnation=40

@@ -151,7 +151,10 @@ class ReplicatingEvaluator(Evaluator):
                 stop = done + len(batch)
                 try:
                     known[done:stop] = self._evaluator.losses(batch)
-                except BaseException:
+                except BaseException as error:
+                    index = done + getattr(error, "cones_candidate", 0)
+                    if isinstance(error, Exception) and index >= count:
+                        error.add_note(f"cones: this was evaluation {index // count + 1} of candidate {index % count}")
                     if (partial := self._evaluator.partial) is not None:
                         known[done:stop] = partial
                     raise
@@ -170,7 +173,7 @@ class ReplicatingEvaluator(Evaluator):
         second = second[: self.more if self.every == 1 else count]
         if second.size and count > 1:
             self.reliability = reliability(retest_correlation(first, second), total / count / half)
-        return losses
+        return np.asarray(losses)
 
     def _batches(self, candidates: Candidates) -> Iterator[Candidates]:
         """All evaluations: one batch for the workers to share, as far as it fits into memory."""

@@ -78,5 +78,6 @@ class Replicates(Observer):
         if "replicates" in self._strategy.history:
             numbers, sizes = (self._strategy.history[name] for name in ("replicates", "popsize"))
             known = ~np.isnan(numbers)
-            mean = float(np.average(numbers[known], weights=sizes[known]))
-            result.message += f" Candidates were evaluated {mean:.3g} times on average."
+            if known.any():
+                mean = float(np.average(numbers[known], weights=sizes[known]))
+                result.message += f" Candidates were evaluated {mean:.3g} times on average."
