@@ -27,8 +27,9 @@ PROBLEMS: dict[str, tuple[type[Problem], float]] = {
     "Rosenbrock": (Rosenbrock, 0.0),
 }
 BUDGETS = {10: 10_000, 100: 30_000}
-LEVELS = {10: (0.0, 0.01, 1.0, 10.0), 100: (0.0, 1.0, 10.0)}
+LEVELS = {10: (0.0, 0.01, 1.0), 100: (0.0, 1.0)}
 SEEDS = 3
+MORE_SEEDS = {("Ellipsoid", 100, 0.0): 20}  # its evaluations vary by a factor of two between seeds
 TARGET = 1e-8
 
 
@@ -85,7 +86,7 @@ def _run() -> None:
         for name in PROBLEMS:
             for noise in LEVELS[dim]:
                 for replicates in (False, True):
-                    for seed in range(SEEDS):
+                    for seed in range(MORE_SEEDS.get((name, dim, noise), SEEDS)):
                         if (name, dim, noise, replicates, seed) in known:
                             continue
                         line = json.dumps(record(name, dim, noise, replicates, seed, maxfev))
