@@ -54,7 +54,7 @@ def retest_correlation(first: Vector, second: Vector) -> float:
 
     Example:
         >>> retest_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.1, 3.5, 2.5]))
-        0.5
+        0.75
     """
     first, second = (np.where(np.isnan(losses), math.inf, losses) for losses in (first, second))
     ordered, count = np.sort(first), second.size
