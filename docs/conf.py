@@ -24,6 +24,7 @@ extensions = [
     "commands",
     "mathml",
     "optional",
+    "outputs",
     "pictures",
     "results",
 ]

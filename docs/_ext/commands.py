@@ -19,7 +19,7 @@ class Commands(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        os.environ["COLUMNS"] = "100"  # argparse folds its help to the terminal
+        os.environ["COLUMNS"] = "80"  # argparse folds its help to the terminal; more does not fit the page
         (choices,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
         names = self.arguments[0].split() if self.arguments else list(choices.choices)
         sections: list[nodes.Node] = []

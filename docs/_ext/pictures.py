@@ -24,6 +24,7 @@ def draw_all(app: Any) -> None:
     sources += [DOCS.parent / "benchmarks" / "RESULTS.md"]
     for folder in ("functions", "divergences"):
         sources += [*DOCS.parent.glob(f"results/{folder}/runs.zip"), *DOCS.parent.glob(f"results/{folder}/runs/*")]
+    sources += [DOCS.parent / "results" / "adaptive" / "tables.md", *DOCS.parent.glob("results/bbob/*.json")]
     newest = max(path.stat().st_mtime for path in sources)
     DRAWN.mkdir(parents=True, exist_ok=True)
     for script in sorted((DOCS / "theory").glob("*.py")):

@@ -40,7 +40,7 @@ def page(folder: Path) -> str:
     text = [f"## {experiment.get('title') or experiment['name']}", ""]
     text += [f"{records} records in `results/{folder.name}`."]
     if (folder / "report.html").exists():
-        text[-1] += f' <a href="{folder.name}-report.html">Interactive report</a>.'
+        text[-1] += f' <a href="../{folder.name}-report.html">Interactive report</a>.'
     for figure in sorted(folder.glob("figures/*.png")):
         shutil.copy(figure, here / figure.name)
         caption = CAPTIONS.get(figure.stem, figure.stem)

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from blocks import ROOT, RUN, SHOWN, blocks, pages, run_page
+from blocks import ROOT, RUN, SHOWN, blocks, pages, run_by_the_site, run_page
 
 # By page: how many blocks are marked as not run here.
 NOT_RUN = {
@@ -29,7 +29,8 @@ NOT_RUN = {
     "docs/tutorials/machines.md": 1,  # a cluster
     "docs/tutorials/policy.md": 2,  # minutes; OpenGL
 }
-WITH_CODE = [page for page in pages() if any(True for _ in blocks(page))]
+# The site shows what some pages print: these run when it is built, in test_site.py.
+WITH_CODE = [page for page in pages() if page not in run_by_the_site() and any(True for _ in blocks(page))]
 
 
 def name(page: Path) -> str:
@@ -80,8 +81,8 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         sys.modules.pop(module, None)
     expected = sum(not block.not_run and block.language not in SHOWN for block in blocks(page))
     if page.parent.name == "integrations":  # libraries that keep things for the whole process, and warn as they like
-        code = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "docs")])
-        program = "import sys, pathlib, blocks; print(blocks.run_page(pathlib.Path(sys.argv[1])))"
+        code = os.pathsep.join([str(ROOT / "src"), str(ROOT / "docs" / "_ext")])
+        program = "import sys, pathlib, blocks; print(len(blocks.run_page(pathlib.Path(sys.argv[1]))))"
         done = subprocess.run(
             [sys.executable, "-c", program, str(page)],
             env={**os.environ, "PYTHONPATH": code},
@@ -91,10 +92,27 @@ def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert done.returncode == 0, done.stderr
         assert int(done.stdout.split()[-1]) == expected
         return
-    assert run_page(page) == expected
+    assert len(run_page(page)) == expected
 
 
 def test_the_page_on_tests_names_tests_that_are_there() -> None:
     named = set(re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "testing.md").read_text()))
     assert len(named) > 10
     assert [place for place in sorted(named) if not (ROOT / place).exists()] == []
+
+
+def test_a_shown_output_that_is_not_printed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n<!-- output -->\n```text\n1\n```\n")
+    assert [ran.printed for ran in run_page(page)] == ["1\n"]
+    page.write_text(page.read_text().replace("text\n1", "text\n3"))
+    with pytest.raises(AssertionError, match="printed"):
+        run_page(page)
+
+
+def test_pictures_and_prints_are_those_of_their_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nopen('a.png', 'w').close()\n```\n\n```bash\necho b; touch c.png\n```\n")
+    assert [(ran.printed, *map(str, ran.pictures)) for ran in run_page(page)] == [("", "a.png"), ("b\n", "c.png")]

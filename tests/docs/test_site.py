@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 import pytest
-from blocks import ROOT, pages
+from blocks import ROOT, pages, run_by_the_site
 
 import cones
 from cones.component import settings_of
@@ -37,7 +37,7 @@ class Loaded(HTMLParser):
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     built = {path.relative_to(tmp_path).with_suffix(".md").as_posix() for path in tmp_path.rglob("*.html")}
     assert {path.relative_to(DOCS).as_posix() for path in pages() if path.is_relative_to(DOCS)} <= built
@@ -49,9 +49,12 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "<math" in problem
     assert "kl_ball-light.svg" in problem
     assert "kl_ball-dark.svg" in problem
-    results = (tmp_path / "results.html").read_text()
-    assert 'href="functions-report.html"' in results
+    results = (tmp_path / "archive" / "index.html").read_text()
+    assert 'href="../functions-report.html"' in results
     assert (tmp_path / "functions-report.html").exists()
+    for page in run_by_the_site():
+        text = (tmp_path / page.relative_to(DOCS).with_suffix(".html")).read_text()
+        assert 'class="output' in text or "what the code above draws" in text, page
 
 
 def test_all_public_names_are_in_the_reference() -> None:

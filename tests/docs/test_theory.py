@@ -26,6 +26,8 @@ PICTURES = (
     "divergence_angle",
     "divergence_sweep",
     "simplex",
+    "evaluations",
+    "many_dimensions",
 )
 
 
@@ -258,3 +260,40 @@ def test_simplex_the_natural_gradient_leaves_the_triangle_and_the_step_does_not(
     assert small @ natural == pytest.approx(np.linalg.norm(small) * np.linalg.norm(natural), rel=1e-5)
     assert (shown.START.mean + 1.25 * shown.START.mean[0] / -natural[0] * natural).min() < 0.0
     assert shown.step(1.37).min() > 0.0
+
+
+def test_evaluations_those_of_cones_are_the_fewest_on_every_function() -> None:
+    shown = picture("evaluations")
+    medians = {label: {k: np.median(hits) for k, hits in shown.evaluations(label).items()} for label in shown.METHODS}
+    assert all(medians["cones"][k] < min(medians["pycma"][k], medians["cmaes"][k]) for k in shown.FUNCTIONS)
+    assert all(np.isfinite(list(found.values())).all() for found in medians.values())
+
+
+@pytest.mark.parametrize(("dimension", "said"), [(5, 0.32), (10, 0.33), (20, 0.38), (40, 0.41)])
+def test_evaluations_the_ratios_are_those_that_the_pages_give(dimension: int, said: float) -> None:
+    shown = picture("evaluations")
+    ours, theirs = (shown.evaluations(label, dimension) for label in ("cones", "pycma"))
+    ratios = {k: np.median(ours[k]) / np.median(theirs[k]) for k in shown.FUNCTIONS}
+    assert np.median(list(ratios.values())) == pytest.approx(said, abs=0.005)
+    root = Path(shown.__file__).parents[2]
+    least, most = min(ratio for ratio in ratios.values() if ratio > 0.0), max(ratios.values())
+    assert f"| {dimension} | {said} ({least:.2f} to {most:.2f}) |" in (root / "README.md").read_text()
+    row = next(
+        r for r in (root / "docs/claims/evaluations.md").read_text().splitlines() if r.startswith(f"| {dimension}-D")
+    )
+    for k, cell in zip((1, 2, 8, 9, 10, 11, 12, 13, 14), row.split("|")[2:], strict=False):
+        assert cell.strip() == (f"{ratios[k]:.2f}" if ratios[k] > 0.0 else "∞")
+
+
+def test_many_dimensions_every_other_method_ends_above_adaptive_radii() -> None:
+    shown = picture("many_dimensions")
+    table = shown.losses()
+    for function in shown.FUNCTIONS:
+        others = [table[function, method][0] for method in shown.METHODS if method != "CoNES adaptive"]
+        assert 1.15 < min(others) / table[function, "CoNES adaptive"][0]
+        assert max(others) / table[function, "CoNES adaptive"][0] < 3e5
+
+
+def test_the_committed_pictures_of_the_readme_are_there() -> None:
+    pictures = Path(picture("drawing").__file__).parents[1] / "_static" / "readme"
+    assert {path.name for path in pictures.iterdir()} == {"run.png", "evaluations-light.svg", "evaluations-dark.svg"}
