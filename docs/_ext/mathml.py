@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -9,9 +10,12 @@ from docutils.utils.math import latex2mathml
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
+BARE = re.compile(r"\\t?frac\s*[^{\s]|\\sqrt\s*[^{\[\s]")
 
 
 def mathml(node: Any, block: bool) -> str:
+    if BARE.search(node.astext()):  # \frac12 is TeX's one half, and the converter's 12 over what follows
+        logger.warning("formula %r: give the arguments of frac and sqrt in braces", node.astext(), location=node)
     try:
         return str(latex2mathml.tex2mathml(node.astext(), as_block=block))
     except Exception as error:  # a formula that cannot be drawn is a warning, and that fails the build

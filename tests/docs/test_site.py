@@ -153,3 +153,5 @@ def test_a_formula_that_cannot_be_drawn_is_a_warning(extension, monkeypatch: pyt
     monkeypatch.setattr(mathml, "logger", log)
     assert mathml.mathml(nodes.math("", r"\unheardof"), block=False) == ""
     assert len(said) == 1
+    mathml.mathml(nodes.math("", r"\frac12 p"), block=False)
+    assert len(said) == 2
