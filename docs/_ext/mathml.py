@@ -23,6 +23,17 @@ def mathml(node: Any, block: bool) -> str:
         return ""
 
 
+def parts(formula: str) -> list[str]:
+    r"""What stands beside each other with \qquad in between: on a narrow page one part goes below the other."""
+    if "\\begin" in formula:
+        return [formula]
+    found = [""]
+    for piece in re.split(r"(?:\\qquad)+", formula):
+        whole = found[-1].count("{") == found[-1].count("}")
+        found = [*found, piece] if whole else [*found[:-1], f"{found[-1]}\\qquad{piece}"]
+    return [part for part in found if part.strip()]
+
+
 def visit_inline(self: Any, node: Any) -> None:
     self.body.append(f'<span class="math notranslate nohighlight">{mathml(node, block=False)}</span>')
     raise nodes.SkipNode
@@ -30,7 +41,11 @@ def visit_inline(self: Any, node: Any) -> None:
 
 def visit_block(self: Any, node: Any) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
-    self.body.append(f"{mathml(node, block=True)}</div>\n")
+    for part in parts(node.astext()):
+        shown = nodes.math("", part)
+        shown.source, shown.line = node.source, node.line
+        self.body.append(f'<span class="part">{mathml(shown, block=True)}</span>')
+    self.body.append("</div>\n")
     raise nodes.SkipNode
 
 

@@ -155,3 +155,11 @@ def test_a_formula_that_cannot_be_drawn_is_a_warning(extension, monkeypatch: pyt
     assert len(said) == 1
     mathml.mathml(nodes.math("", r"\frac12 p"), block=False)
     assert len(said) == 2
+
+
+def test_a_formula_is_parted_where_it_may_be_folded(extension) -> None:
+    parts = extension("mathml").parts
+    assert parts(r"a = b \qquad c = d") == ["a = b ", " c = d"]
+    assert parts(r"a \qquad\qquad b") == ["a ", " b"]
+    assert parts(r"\text{a \qquad b}") == [r"\text{a \qquad b}"]
+    assert parts(r"\begin{aligned} a \qquad b \end{aligned}") == [r"\begin{aligned} a \qquad b \end{aligned}"]
