@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from drawing import CONES, GREEN, Ground, main, panels
+from drawing import Ground, main, panels
 
-from cones.plots.drawing import COLOURS
+from cones.plots.colours import COLOURS
 
 RECORDS = Path(__file__).parents[2] / "results" / "bbob"
 DIMENSION, INSTANCES = 10, range(1, 6)
@@ -24,7 +24,11 @@ FUNCTIONS = {
     8: "Rosenbrock",
     12: "bent cigar",
 }
-METHODS = {"cones": ("cones", CONES), "pycma": ("PyCMA", COLOURS["CMA"]), "cmaes": ("cmaes", GREEN)}
+METHODS = {
+    "cones": ("cones", COLOURS["CoNES"]),
+    "pycma": ("PyCMA", COLOURS["CMA"]),
+    "cmaes": ("cmaes", COLOURS["cmaes"]),
+}
 
 
 def evaluations(label: str, dimension: int = DIMENSION) -> dict[int, list[float]]:

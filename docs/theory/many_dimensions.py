@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from drawing import CONES, ES, GREEN, NES, Ground, legend, main, panels
+from drawing import Ground, legend, main, panels
 
-from cones.plots.drawing import COLOURS
+from cones.plots.colours import COLOURS
 
 TABLE = Path(__file__).parents[2] / "results" / "adaptive" / "tables.md"
 FUNCTIONS = ("Rosenbrock", "Lunacek", "Sphere +3", "Rastrigin +3", "Ellipsoid +3", "Ackley +3")
 METHODS = {
-    "CoNES adaptive": ("cones, adaptive radii", CONES, "o"),
-    "PyCMA diagonal": ("PyCMA, diagonal", COLOURS["CMA"], "s"),
-    "SepCMA": ("SepCMA of cmaes", GREEN, "D"),
-    "CoNES paper": ("CoNES, the paper's setting", CONES, "x"),
-    "NES": ("NES", NES, "^"),
-    "ES": ("ES", ES, "v"),
+    "CoNES adaptive": ("cones, adaptive radii", COLOURS["CoNES"], "o"),
+    "PyCMA diagonal": ("PyCMA, diagonal", COLOURS["PyCMA diagonal"], "s"),
+    "SepCMA": ("SepCMA of cmaes", COLOURS["SepCMA"], "D"),
+    "CoNES paper": ("CoNES, the paper's setting", COLOURS["CoNES paper"], "x"),
+    "NES": ("NES", COLOURS["NES"], "^"),
+    "ES": ("ES", COLOURS["ES"], "v"),
 }
 ROW = re.compile(r"\| (.+?), 5000-D \| (.+?) \| \d+ \| [\d,]+ \| (\S+) ± (\S+) \|")
 
