@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from html import escape
+from importlib import import_module
 from typing import Any
 
 from cones.run.display import describe, fraction_done
@@ -42,13 +43,12 @@ class NotebookProgress:
         """Nothing is to be ended: the output is a cell's own."""
 
     def _draw(self, strategy: Strategy, message: str = "") -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
-
+        notebook: Any = import_module("IPython.display")  # without types
         share = fraction_done(strategy)
         bar = f'<progress value="{share:.4f}" max="1" style="width:16em"></progress> ' if share else ""
         last = f"<div>{escape(message)}</div>" if message else ""
-        drawn = HTML(f'<div style="font-size:13px">{bar}{escape(describe(strategy))}{last}</div>')
+        drawn = notebook.HTML(f'<div style="font-size:13px">{bar}{escape(describe(strategy))}{last}</div>')
         if self._handle is None:
-            self._handle = display(drawn, display_id=True)
+            self._handle = notebook.display(drawn, display_id=True)
         else:
             self._handle.update(drawn)
