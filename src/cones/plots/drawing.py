@@ -110,6 +110,6 @@ def style_axis(axis: Any, title: str, xlabel: str) -> None:
     axis.set_title(title, fontsize=10)
     axis.set_xlabel(xlabel)
     if axis.get_xscale() == "linear":
-        axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
+        axis.ticklabel_format(axis="x", style="sci", scilimits=(0, 4))
     axis.grid(alpha=0.25, linewidth=0.5)
     axis.spines[["top", "right"]].set_visible(False)
