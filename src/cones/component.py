@@ -20,6 +20,7 @@ import importlib
 import inspect
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from cones.errors import InputError
@@ -196,7 +197,7 @@ def _assignment(kind: str, text: str) -> tuple[str, Any]:
         raise InputError(f"{kind}: expected setting=value after the name, got {text!r}")
     if value in WORDS:
         return name.strip(), WORDS[value]
-    try:
-        return name.strip(), json.loads(value)
-    except ValueError:
-        return name.strip(), value  # not JSON: a string
+    for read in (json.loads, float):  # .5 and 1. are numbers, but not in JSON
+        with suppress(ValueError):
+            return name.strip(), read(value)
+    return name.strip(), value

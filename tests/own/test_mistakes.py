@@ -141,6 +141,8 @@ def test_words_of_python_are_values() -> None:
     from cones.component import component_from
 
     assert component_from("optimizer", "sgd,variance_learning_rate=None").variance_learning_rate == 0.1
+    for text in (".5", "0.5", "5e-1"):
+        assert component_from("divergence", f"renyi:{text}").alpha == 0.5
 
 
 @pytest.mark.parametrize("belief", ["diagonal", "full"])
