@@ -27,6 +27,6 @@ def test_a_loss_is_that_of_the_last_population_within_its_part_of_the_budget() -
 
 def test_the_page_says_how_often_it_is_behind() -> None:
     counts = table(FOLDER).splitlines()[-1].strip("| ").split(" | ")[1:]
-    page = (ROOT / "docs" / "adaptive.md").read_text()
+    page = (ROOT / "docs" / "claims" / "many_dimensions.md").read_text()
     assert f"on {counts[0]}, {counts[1]}, {counts[2]} and {counts[3]} of these 16 rows" in page
     assert counts[4] == "0"

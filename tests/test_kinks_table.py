@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_page_shows_the_table_of_the_records() -> None:
-    assert table(ROOT / "results" / "kinks") in (ROOT / "docs" / "adaptive.md").read_text()
+    assert table(ROOT / "results" / "kinks") in (ROOT / "docs" / "claims" / "kinks.md").read_text()
 
 
 def test_every_run_is_there_and_no_loss_is_below_the_minimum() -> None:
