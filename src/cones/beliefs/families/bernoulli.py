@@ -67,16 +67,6 @@ class Bernoulli(ExponentialFamily):
         self._threshold: Vector = ndtri(self.mean)
         self._threshold.flags.writeable = False
 
-    def with_natural(self, natural: Vector) -> Self:
-        self_ = type(self).__new__(type(self))
-        self_.margin = self.margin
-        self_._set(natural)
-        return self_
-
-    @property
-    def freedom(self) -> int:
-        return self.dim
-
     def draw(self, noise: Matrix, out: Matrix, columns: slice = slice(None)) -> None:
         threshold = self._threshold[columns]
         out[:, 0] = noise < threshold

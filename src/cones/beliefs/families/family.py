@@ -68,13 +68,20 @@ class ExponentialFamily(Belief):
     margin: float
 
     @property
-    @abstractmethod
     def freedom(self) -> int:
         """Degrees of freedom of the mean parameters."""
+        return self.dim
 
     @abstractmethod
+    def _set(self, natural: Vector) -> None:
+        """Set the natural parameters, kept within the margin, and what follows from them."""
+
     def with_natural(self, natural: Vector) -> Self:
         """The belief with these natural parameters, kept within the margin."""
+        belief = type(self).__new__(type(self))
+        belief.margin = self.margin
+        belief._set(natural)
+        return belief
 
     @abstractmethod
     def tilted(self, change: Vector) -> Tilt:

@@ -58,16 +58,6 @@ class Poisson(ExponentialFamily):
         natural = np.clip(natural, np.log(max(self.margin, 1.0 / LARGEST)), np.log(LARGEST))
         self._freeze(np.exp(natural), natural, self.margin)
 
-    def with_natural(self, natural: Vector) -> Self:
-        self_ = type(self).__new__(type(self))
-        self_.margin = self.margin
-        self_._set(natural)
-        return self_
-
-    @property
-    def freedom(self) -> int:
-        return self.dim
-
     def draw(self, noise: Matrix, out: Matrix, columns: slice = slice(None)) -> None:
         rates = self.mean[columns]
         out[:, 0] = _quantile(noise, rates)
