@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, 
 from cones.component import component_from
 from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
+from cones.radius import SignalRatio
 from cones.steps import LowRank
 
 __all__ = [
@@ -37,6 +39,8 @@ __all__ = [
 MODEL_UP_TO = 40
 # Up to here a full covariance is learnt in time. Beyond, low rank solves more on bbob-largescale (80-D).
 FULL_UP_TO = 60
+# Up to here the spread of the diagonal moves no faster than the mean with pairs, so that it does not collapse on kinks.
+CAREFUL_UP_TO, CAREFUL_RATE = 100, 0.25
 # Beyond, axes cost more memory than a population in chunks.
 LOW_RANK_UP_TO = 10_000
 # Beyond, the evidence for axes, whose noise falls with 1 / sqrt(n), counts from 10 n evaluations on instead of 30 n.
@@ -68,7 +72,10 @@ def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool
 
 def low_rank_rule(dim: int) -> LowRank:
     """The step rule of a covariance that opens to low rank."""
-    return LowRank() if dim <= LARGE else LowRank(patience=10.0)
+    if dim > LARGE:
+        return LowRank(patience=10.0)
+    rule = LowRank()
+    return rule if dim > CAREFUL_UP_TO else replace(rule, balls=replace(rule.balls, scale=SignalRatio(CAREFUL_RATE)))
 
 
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:

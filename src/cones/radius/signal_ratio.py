@@ -12,6 +12,10 @@ sigma at sqrt(theta) times the distance, whatever the noise:
     s_bar <- s_bar + max(0.1, K) (s - s_bar)
     log sigma <- log sigma - K / sqrt(N) * sign(s_bar) max(0, |s_bar| - theta m)
 
+K = rate N / n. The mean contracts by at most N / (2 n) per iteration with independent candidates and N / (4 n) with
+pairs. A kink has no curvature away from it, so there the relation fails: the spread runs ahead unless it is no faster
+than the mean, rate = 1/4.
+
 Large steps of the mean hold the spread; a mean that has arrived or cannot move releases it. Below the threshold the
 spread does not change, so losses that are pure noise do not move it.
 """
@@ -21,6 +25,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cones.checks import check_positive, store
+from cones.component import setting
 from cones.radius.control import EstimateStats, Radius, RadiusControl
 
 __all__ = ["SignalRatio"]
@@ -42,6 +48,11 @@ class SignalRatio(RadiusControl[float]):
 
     name = "signal_ratio"
 
+    rate: float = setting(1.0, "Largest rate of the spread, relative to K = N / n.")
+
+    def __post_init__(self) -> None:
+        store(self, rate=check_positive("rate", self.rate))
+
     def start(self, stats: EstimateStats) -> float:
         return 0.0
 
@@ -56,7 +67,7 @@ class SignalRatio(RadiusControl[float]):
 
     def _rate(self, stats: EstimateStats) -> float:
         per_evaluation = max(1.0 / stats.dim, EVALUATIONS_PER_DIMENSION / stats.budget)
-        return min(LARGEST_RATE, stats.samples * per_evaluation)
+        return min(LARGEST_RATE, self.rate * stats.samples * per_evaluation)
 
     def _theta(self, stats: EstimateStats) -> float:
         if math.isinf(stats.budget):
