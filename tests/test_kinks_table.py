@@ -12,12 +12,14 @@ from benchmarks.kinks import PEERS, gaps, table
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_page_shows_the_table_of_the_records() -> None:
-    assert table(ROOT / "results" / "kinks") in (ROOT / "docs" / "claims" / "kinks.md").read_text()
+@pytest.mark.parametrize("folder", ["kinks", "kinks-many"])
+def test_the_page_shows_the_table_of_the_records(folder: str) -> None:
+    assert table(ROOT / "results" / folder) in (ROOT / "docs" / "claims" / "kinks.md").read_text()
 
 
-def test_every_run_is_there_and_no_loss_is_below_the_minimum() -> None:
-    found = gaps(ROOT / "results" / "kinks")
+@pytest.mark.parametrize("folder", ["kinks", "kinks-many"])
+def test_every_run_is_there_and_no_loss_is_below_the_minimum(folder: str) -> None:
+    found = gaps(ROOT / "results" / folder)
     assert len(found) == 10
     for by_method in found.values():
         assert set(PEERS) < set(by_method)
