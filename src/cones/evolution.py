@@ -16,9 +16,9 @@ from cones.incremental import LARGEST_POPULATION, IncrementalStrategy
 from cones.iteration import Algorithm, AlgorithmState
 from cones.kernels.buffers import aligned
 from cones.progress import Descent, Earlier, Outcome
-from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, first_met, share_spent
-from cones.restarts import DescentEnd, NextDescent, Restarts
-from cones.restarts.start import generator, start_of
+from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, StopReason, first_met, share_spent
+from cones.restarts import AxisSearch, DescentEnd, NextDescent, Restarts
+from cones.restarts.start import found_by, generator, start_of
 from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
 from cones.sampling.worth import frame_noise, weighted
 from cones.space.lagrangian import Lagrangian, Told
@@ -31,6 +31,8 @@ __all__ = ["EvolutionStrategy"]
 CLIPPED_UP_TO = 100
 # Noise of populations whose candidates are asked for one by one. No run has as many iterations.
 SINGLE_DRAWS = 2**32
+# A search along the axes compares n pairs of candidates at once.
+SEARCHED_UP_TO = 1000
 
 
 class EvolutionStrategy(IncrementalStrategy):
@@ -74,9 +76,23 @@ class EvolutionStrategy(IncrementalStrategy):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_asked_noise": None, "_buffer": None}
 
+    @property
+    def _components(self) -> AlgorithmState:
+        components = self.state.components
+        return components if isinstance(components, AlgorithmState) else AlgorithmState()
+
+    @property
+    def _search(self) -> AxisSearch | None:
+        """The search along the axes under way; None in a descent."""
+        components = self.state.components
+        return components if isinstance(components, AxisSearch) else None
+
     def _sample(self) -> Matrix | Population:
         state = self.state
-        components, age = state.components or AlgorithmState(), state.iteration - state.began
+        if (search := self._search) is not None:
+            self._asked_noise = None
+            return search.candidates()
+        components, age = self._components, state.iteration - state.began
         population = self.algorithm.draw(components, state.belief, self.noise, state.popsize, state.iteration, age)
         plan, clipped = population.plan, bool(state.lagrangian and state.lagrangian.bounds)
         if not clipped:
@@ -106,24 +122,28 @@ class EvolutionStrategy(IncrementalStrategy):
         return self.box.beyond(noise.population.block(0, self.popsize, drawn=noise.kept))
 
     def _move(self, losses: Vector, told: Told | None = None) -> Outcome:
-        noise = self._asked_noise
+        noise, components = self._asked_noise, self._components
+        if (search := self._search) is not None:
+            search = search.told(losses)
+            return Outcome(self.state.belief, search, {"step": 0.0, "kl": 0.0, "axes": float(search.live.sum())})
         if noise is None or not (losses < math.inf).any():
             return self._unmoved()
         utilities = self.algorithm.shaping(losses)
-        components = self.state.components or AlgorithmState()
         sample = Sample(noise.population, noise, losses, utilities, components.past, told)
         return self.algorithm.update(components, sample, self._info())
 
     def _draw(self, number: int) -> Population:
-        components = self.state.components or AlgorithmState()
-        plan = self.algorithm.estimator.plan(components.estimator, Plan(self.popsize))  # in pairs, one would wait
+        if self._search is not None:
+            raise InputError("count: expected none in a search along the axes, which takes whole populations, got one")
+        # Not in pairs: one would wait for the other.
+        plan = self.algorithm.estimator.plan(self._components.estimator, Plan(self.popsize))
         return Population(self.state.belief, plan, self.noise, SINGLE_DRAWS + number).within(self.box)
 
     def _asked_population(self) -> Population | None:
         return None if self._asked_noise is None else self._asked_noise.population
 
     def _move_by(self, results: Results, weights: Vector) -> Outcome:
-        belief, components = self.state.belief, self.state.components or AlgorithmState()
+        belief, components = self.state.belief, self._components
         assert isinstance(belief, Gaussian)
         population = Population(belief, Plan(len(weights)), self.noise, self.state.iteration, self.box)
         noise = NoiseBlock(population, frame_noise(belief, results.points, results.drawn))
@@ -151,14 +171,24 @@ class EvolutionStrategy(IncrementalStrategy):
                 left = min(left, (criterion.limit - state.iteration) * state.popsize)
         return left
 
+    def stop(self) -> StopReason | None:
+        reason = super().stop()
+        if reason is None or self._search is None or reason.name not in ENDS_OF_DESCENT:
+            return reason
+        budgets = tuple(criterion for criterion in self.criteria if criterion.name not in ENDS_OF_DESCENT)
+        return first_met(budgets, self.state, self.history)
+
     def restart_if_ended(self) -> None:
         """Restart if the descent has ended and the policy has another one that the budget allows."""
+        if self._search is not None:
+            self.state = replace(self.state, popsize=max(self._search.popsize, 2))
         state = self.state
         if self.start is None or self.restarts is None or state.descent.best == math.inf:
             return
-        reason = self.stop()
+        reason, search = self.stop(), self._search
         spent = state.evaluations - state.began_evaluations
-        if reason is None and spent + state.popsize <= state.descent.limit:
+        goes_on = search is None or not search.ended
+        if reason is None and goes_on and spent + state.popsize <= state.descent.limit:
             return
         if reason is not None and reason.name not in ENDS_OF_DESCENT:
             return
@@ -170,21 +200,32 @@ class EvolutionStrategy(IncrementalStrategy):
             spent,
             self._left(),
             1.0 - share_spent(self.criteria, state),
+            self._is_searchable(),
+            search is not None and search.found,
         )
         following, policy = checked_pair(
             self.restarts.next(state.earlier.policy, end, rng), (NextDescent, type(None)), self.restarts
         )
         if following is None:
             return
-        level = self._level()
+        level = math.inf if search is not None else self._level()
         better = level < state.earlier.level or state.earlier.belief is None
         feasible = state.descent.violation <= state.catol and self.ends_feasible()
         converged = state.descent.best if reason is not None and reason.success and feasible else math.inf
+        belief, components, popsize = start_of(self.start, self.box, following, rng), None, following.popsize
+        if following.along_axes and isinstance(self.start, Gaussian) and state.best_x is not None:
+            if isinstance(state.earlier.search, AxisSearch):
+                components = state.earlier.search.next_round()
+            else:
+                components = AxisSearch.start(state.best_x, state.best_fun, self.start, self.box, rng)
+            popsize = max(components.popsize, 2)
+        elif following.at_found and search is not None and isinstance(self.start, Gaussian):
+            belief = found_by(search, self.start)
         anew = replace(
             state,
-            belief=start_of(self.start, self.box, following, rng),
-            components=None,
-            popsize=following.popsize,
+            belief=belief,
+            components=components,
+            popsize=popsize,
             fault="",
             restarts=state.restarts + 1,
             began=state.iteration,
@@ -196,7 +237,22 @@ class EvolutionStrategy(IncrementalStrategy):
                 level if better else state.earlier.level,
                 min(converged, state.earlier.converged),
                 policy,
+                search or state.earlier.search,
             ),
         )
         if first_met(self.criteria, anew, self.history) is None:
             self.state = anew
+
+    def _is_searchable(self) -> bool:
+        """True if a search along the axes is possible: a loss of real numbers that can be evaluated at any point."""
+        state = self.state
+        whole = self.box is not None and self.box.whole is not None
+        return (
+            isinstance(self.start, Gaussian)
+            and state.lagrangian is None
+            and state.best_x is not None
+            and not (whole or self.noisy or self.chunked)
+            and self.arrivals is None
+            and state.belief.dim <= SEARCHED_UP_TO
+            and self.noise.dtype == "float64"
+        )

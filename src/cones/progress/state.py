@@ -51,12 +51,14 @@ class Earlier(Storable):
         level: that level, the median over its last iterations of the population's mean loss.
         converged: the lowest loss of those that ended by a tolerance; infinite if none did.
         policy: the state of the restart policy.
+        search: the last round of a search along the axes; None before the first.
     """
 
     belief: Belief | None = None
     level: float = math.inf
     converged: float = math.inf
     policy: Any = None
+    search: Any = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Restarts: what a run does when a descent has ended and budget is left."""
 
+from cones.restarts.axes import AxisSearch
 from cones.restarts.bipop import Bipop
 from cones.restarts.growing import Growing
 from cones.restarts.policy import DescentEnd, NextDescent, Restarts, restarts_from
 
-__all__ = ["Bipop", "DescentEnd", "Growing", "NextDescent", "Restarts", "restarts_from"]
+__all__ = ["AxisSearch", "Bipop", "DescentEnd", "Growing", "NextDescent", "Restarts", "restarts_from"]

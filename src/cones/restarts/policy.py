@@ -24,6 +24,8 @@ class DescentEnd(NamedTuple):
         popsize, evaluations: of this descent.
         left: evaluations that are left of the run's budget; infinite if unknown.
         share_left: the share of the budget that is left, from 0 to 1; of all budgets the smallest.
+        searchable: True if a search along the axes is possible; see `cones.restarts.axes`.
+        found: True if this was such a search, and it has found a better point.
     """
 
     number: int
@@ -32,6 +34,8 @@ class DescentEnd(NamedTuple):
     evaluations: int
     left: float = math.inf
     share_left: float = 1.0
+    searchable: bool = False
+    found: bool = False
 
 
 class NextDescent(NamedTuple):
@@ -43,6 +47,9 @@ class NextDescent(NamedTuple):
         elsewhere: False: start at x0. True: start at a random point; see `cones.restarts.start`.
         plan: evaluations that adaptive radii plan for: infinite if unknown, None for all that are left.
         limit: evaluations after which the descent ends in any case.
+        along_axes: True: no descent, but a search along the axes through the best candidate. Its populations have
+            sizes of their own.
+        at_found: True: start at the point that this search has found, as narrow as it is known.
     """
 
     popsize: int
@@ -50,6 +57,8 @@ class NextDescent(NamedTuple):
     elsewhere: bool = False
     plan: float | None = None
     limit: float = math.inf
+    along_axes: bool = False
+    at_found: bool = False
 
 
 class Restarts(Component, ABC):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from cones.beliefs import Belief, Gaussian, Product
+from cones.restarts.axes import AxisSearch
 from cones.restarts.policy import NextDescent
 from cones.space.bounds import Box
 
-__all__ = ["generator", "start_of"]
+__all__ = ["found_by", "generator", "start_of"]
 
 # Tells the random numbers of restarts from those of candidates.
 STREAM = 0x7E57A27
+# Factor of the first deviations, at least.
+NARROWEST = 1e-9
 
 
 def generator(seed: int, number: int) -> np.random.Generator:
@@ -42,3 +45,10 @@ def start_of(first: Belief, box: Box | None, descent: NextDescent, rng: np.rando
             uniform = rng.uniform(np.where(finite, low, 0.0), np.where(finite, high, 0.0))
             mean = box.reflect(np.where(finite, uniform, mean).astype(mean.dtype))
     return first.restarted(mean, descent.factor)
+
+
+def found_by(search: AxisSearch, first: Gaussian) -> Gaussian:
+    """The initial belief of a descent from the point that a search has found, as narrow as the search knows it."""
+    deviations = first.standard_deviations()
+    widths = np.where(search.low < search.high, 0.5 * search.widths(), deviations)
+    return first.restarted(search.best(), 1.0).scaled(np.clip(widths / deviations, NARROWEST, 1.0))

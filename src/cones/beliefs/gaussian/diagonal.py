@@ -141,7 +141,7 @@ class DiagonalGaussian(Gaussian):
     def restarted(self, mean: Vector, factor: float) -> Self:
         return self.from_deviation(mean.copy(), self.deviation.dtype.type(factor) * self.deviation)  # keeps the dtype
 
-    def _scaled(self, factors: Vector) -> Self:
+    def scaled(self, factors: Vector) -> Self:
         return self.from_deviation(self.mean, (factors * self.deviation).astype(self.deviation.dtype))
 
     def natural_gradient(self, gradient: Gradient) -> Gradient:

@@ -180,7 +180,7 @@ class FullGaussian(Gaussian):
     def restarted(self, mean: Vector, factor: float) -> Self:
         return self._trusted(mean.copy(), factor * self.factor, self._inverse_transpose / factor)
 
-    def _scaled(self, factors: Vector) -> Self:
+    def scaled(self, factors: Vector) -> Self:
         columns = factors[:, None]
         return self._trusted(self.mean, self.factor * columns, self._inverse_transpose / columns)
 

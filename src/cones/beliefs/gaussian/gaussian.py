@@ -107,10 +107,10 @@ class Gaussian(Belief):
     def widened(self, least: Vector) -> Self:
         """The belief with standard deviations of at least `least`, its correlations unchanged."""
         factors = np.maximum(least / self.standard_deviations(), 1.0)
-        return self._scaled(factors) if (factors > 1.0).any() else self
+        return self.scaled(factors) if (factors > 1.0).any() else self
 
     @abstractmethod
-    def _scaled(self, factors: Vector) -> Self:
+    def scaled(self, factors: Vector) -> Self:
         """The belief with each coordinate's deviation multiplied by a factor."""
 
     @abstractmethod

@@ -235,7 +235,7 @@ class LowRankGaussian(Gaussian):
             return self._moved_diagonal(step)
         return super().move(step)
 
-    def _scaled(self, factors: Vector) -> Self:
+    def scaled(self, factors: Vector) -> Self:
         deviation = (factors * self.deviation).astype(self.deviation.dtype)
         return self._trusted(self.mean, deviation, self.basis, self.values, self.rank, self.diagonal)
 
