@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from cones.arrivals import Results
+from cones.arrivals import Arrivals, Results
 from cones.beliefs import Belief, Gaussian
 from cones.checks import check_integer, check_kind
 from cones.errors import InputError
@@ -133,11 +133,14 @@ class EvolutionStrategy(IncrementalStrategy):
         return self.algorithm.update(components, sample, self._info())
 
     def _draw(self, number: int) -> Population:
-        if self._search is not None:
-            raise InputError("count: expected none in a search along the axes, which takes whole populations, got one")
         # Not in pairs: one would wait for the other.
         plan = self.algorithm.estimator.plan(self._components.estimator, Plan(self.popsize))
         return Population(self.state.belief, plan, self.noise, SINGLE_DRAWS + number).within(self.box)
+
+    def _single(self) -> Arrivals:
+        if self._search is not None:
+            raise InputError("X, count: expected the whole population in a search along the axes, got a part of it")
+        return super()._single()
 
     def _asked_population(self) -> Population | None:
         return None if self._asked_noise is None else self._asked_noise.population
@@ -244,11 +247,12 @@ class EvolutionStrategy(IncrementalStrategy):
             self.state = anew
 
     def _is_searchable(self) -> bool:
-        """True if a search along the axes is possible: a loss of real numbers that can be evaluated at any point."""
-        state = self.state
+        """True if a search along the axes is possible, and not done: a deterministic loss of real numbers."""
+        state, search = self.state, self._search or self.state.earlier.search
         whole = self.box is not None and self.box.whole is not None
         return (
-            isinstance(self.start, Gaussian)
+            (not isinstance(search, AxisSearch) or bool(search.live.any()))
+            and isinstance(self.start, Gaussian)
             and state.lagrangian is None
             and state.best_x is not None
             and not (whole or self.noisy or self.chunked)

@@ -48,7 +48,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is bool:
         return isinstance(value, (bool, np.bool_))
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype in (np.float64, np.float32)
+        declared = typing.get_args(inner[1])[0] if len(inner) > 1 and typing.get_args(inner[1]) else np.float64
+        kinds = (np.float64, np.float32) if declared is np.float64 else (declared,)
+        return isinstance(value, np.ndarray) and value.dtype in kinds
     if origin is tuple and inner and isinstance(value, tuple):
         each = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
         return len(each) == len(value) and all(map(_fits, value, each))

@@ -1,22 +1,22 @@
 r"""A search along the coordinate axes, for losses whose coordinates can be minimised one by one.
 
-**Is it one?** A loss is separable if the better of two values of a coordinate is the better one whatever the others are.
-Two points u and v are drawn from the first belief; (u, v_i) is u with coordinate i of v. For each i,
+**Is it one?** A loss is separable if the better of two values of a coordinate is better whatever the others are. Two
+points u and v are drawn from the first belief; (u, v_i) is u with coordinate i of v. For each i,
 
     f(u, v_i) - f(u)     and     f(v) - f(v, u_i)
 
 have the same sign if f is separable, and else in about half of the cases. The search ends at the first sign that
 differs, for most other losses after 2 n + 2 evaluations. It begins after 20 signs that agree.
 
-**The search.** Along each axis through the best candidate so far, values are sampled within four deviations of the first
-belief. The next one halves the interval in which the flattest parabola would do to get below the lowest loss by eps:
+**The search.** Along each axis through the best candidate so far, values are sampled within four deviations of the
+first belief. The next one halves the interval in which the flattest parabola would get below the lowest loss by eps:
 
     a = ( sqrt(f_1 - f_min + eps) + sqrt(f_2 - f_min + eps) )^2 / (x_2 - x_1)^2           (smallest over the intervals)
 
-(STEP, Swarzberg, Seront & Bersini, 1994). An axis is done when that parabola is four times as curved as the sharpest that
-its values show: a divided second difference. A round ends when all axes are done, or when the best value of no axis has
-jumped over another one during the last third of the values. A candidate with the best value of every axis is evaluated
-each time. When it is worse than the best one before, the loss is not separable, and the search ends.
+(STEP, Swarzberg, Seront & Bersini, 1994). An axis is done when that parabola is four times as curved as the sharpest
+that its values show: a divided second difference. A round ends when all axes are done, or when the best value of no
+axis has jumped over another one during the last third of the values. A candidate with the best value of every axis is
+evaluated each time. When it is worse than the best one before, the loss is not separable, and the search ends.
 
 A descent from the best values follows, as narrow as the intervals around them, and then another round with at least
 twice the values, until a round finds nothing better.
@@ -27,18 +27,21 @@ Line searches beside CMA-ES, also with STEP, are part of HCMA (Loshchilov, Schoe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cones.beliefs import Gaussian
+from cones.checks import check_shape
 from cones.component import Storable
+from cones.errors import InputError
 from cones.space.bounds import Box
 from cones.types import Matrix, Vector
 
 __all__ = ["AxisSearch"]
 
-IntVector = NDArray[np.intp]
+IntVector = NDArray[np.int64]
 
 # Signs to compare before the search begins.
 SIGNS = 20
@@ -61,7 +64,7 @@ class AxisSearch(Storable):
     """What a search along the axes knows. Each population of candidates replaces it.
 
     Attributes:
-        base, base_loss: the point that the axes go through, and its loss.
+        base: the point that the axes go through.
         low, high: the ends of the axes.
         pairs: points whose coordinates are exchanged, shape (pairs, 2, n); those that are left.
         axis, position, loss: the evaluated values: of which axis, where, and how good.
@@ -74,7 +77,6 @@ class AxisSearch(Storable):
     """
 
     base: Vector
-    base_loss: float
     low: Vector
     high: Vector
     pairs: Matrix
@@ -89,17 +91,30 @@ class AxisSearch(Storable):
     ended: bool = False
 
     @classmethod
+    def restored(cls, parts: dict[str, Any]) -> AxisSearch:
+        search = cls(**parts)
+        n, values = search.base.size, search.axis.size
+        for name in ("base", "low", "high", "live", "jumped"):
+            check_shape(name, getattr(search, name), (n,))
+        for name in ("axis", "position", "loss"):
+            check_shape(name, getattr(search, name), (values,))
+        check_shape("pairs", search.pairs, (len(search.pairs), 2, n))
+        if set(search.axis.tolist()) != set(range(n)):
+            raise InputError(f"axis: expected numbers from 0 to {n - 1}, got others")
+        return search
+
+    @classmethod
     def start(cls, base: Vector, loss: float, first: Gaussian, box: Box | None, rng: np.random.Generator) -> AxisSearch:
         """A search through a point with a known loss, over the range of the first belief."""
         n, width = base.size, WIDTH * first.standard_deviations()
         low, high = base - width, base + width
-        pairs = first.candidates(rng.standard_normal((2 * -(-SIGNS // n), n)))
+        count = -(-SIGNS // n) if n > 1 else 0  # pairs; one coordinate is always separable
+        pairs = first.candidates(rng.standard_normal((2 * count, n)))
         if box is not None:
             low, high, pairs = np.maximum(low, box.lower), np.minimum(high, box.upper), box.reflect(pairs)
-        every = np.arange(n)
+        every = np.arange(n, dtype=np.int64)
         return cls(
             base=base,
-            base_loss=loss,
             low=low,
             high=high,
             pairs=pairs.reshape(-1, 2, n),
@@ -107,7 +122,7 @@ class AxisSearch(Storable):
             position=base.copy(),
             loss=np.full(n, loss),
             live=low < high,
-            jumped=np.ones(n, dtype=np.intp),
+            jumped=np.ones(n, dtype=np.int64),
             joint=loss,
             before=loss,
         )

@@ -12,8 +12,8 @@ the last large one. If fewer are left, a small one takes its place.
 
 Hansen's growth is 2. With 4, large populations are reached while there is a budget for them.
 
-Before all that comes a search along the axes, if the loss is separable (`cones.restarts.axes`): rounds of it, each with at
-most a quarter of the evaluations that are left, and descents from what they find. They count as small.
+Before all that comes a search along the axes, if the loss is separable (`cones.restarts.axes`): rounds of it, each with
+at most a quarter of the evaluations that are left, and descents from what they find. They count as small.
 
 Reference: Hansen, Benchmarking a BI-population CMA-ES on the BBOB-2009 function testbed, GECCO 2009.
 """
