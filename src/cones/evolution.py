@@ -16,7 +16,7 @@ from cones.incremental import LARGEST_POPULATION, IncrementalStrategy
 from cones.iteration import Algorithm, AlgorithmState
 from cones.kernels.buffers import aligned
 from cones.progress import Descent, Earlier, Outcome
-from cones.progress.stopping import ENDS_OF_DESCENT, MaxFev, MaxIter, StopReason, first_met, share_spent
+from cones.progress.stopping import ENDS_OF_DESCENT, SEARCHED, MaxFev, MaxIter, StopReason, first_met, share_spent
 from cones.restarts import AxisSearch, DescentEnd, NextDescent, Restarts
 from cones.restarts.start import found_by, generator, start_of
 from cones.sampling import NoiseBlock, NoiseStream, Plan, Population
@@ -175,11 +175,11 @@ class EvolutionStrategy(IncrementalStrategy):
         return left
 
     def stop(self) -> StopReason | None:
-        reason = super().stop()
-        if reason is None or self._search is None or reason.name not in ENDS_OF_DESCENT:
-            return reason
-        budgets = tuple(criterion for criterion in self.criteria if criterion.name not in ENDS_OF_DESCENT)
-        return first_met(budgets, self.state, self.history)
+        search = self._search
+        if search is None:
+            return super().stop()
+        others = tuple(criterion for criterion in self.criteria if criterion.name not in ENDS_OF_DESCENT)
+        return first_met(others, self.state, self.history) or (SEARCHED if search.ended else None)
 
     def restart_if_ended(self) -> None:
         """Restart if the descent has ended and the policy has another one that the budget allows."""
@@ -190,10 +190,9 @@ class EvolutionStrategy(IncrementalStrategy):
             return
         reason, search = self.stop(), self._search
         spent = state.evaluations - state.began_evaluations
-        goes_on = search is None or not search.ended
-        if reason is None and goes_on and spent + state.popsize <= state.descent.limit:
+        if reason is None and spent + state.popsize <= state.descent.limit:
             return
-        if reason is not None and reason.name not in ENDS_OF_DESCENT:
+        if reason is not None and reason.name not in (*ENDS_OF_DESCENT, SEARCHED.name):
             return
         rng = generator(self.noise.seed, state.restarts)
         end = DescentEnd(

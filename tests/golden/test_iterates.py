@@ -22,5 +22,8 @@ def test_iterates_are_unchanged(name):
         now, before = (np.array(values, dtype=float) for values in (seen[column], recorded[column]))
         scale = np.nanmax(np.abs(before), initial=0.0)
         if column == "gap":
-            scale = max(scale, np.nanmax(np.abs(np.array(recorded["multiplier"], dtype=float)), initial=0.0))
+            multiplier, radius = np.nanmax(np.array(recorded["multiplier"], dtype=float), initial=0.0), 1.0
+            if isinstance(given := CASES[name].get("radius"), float):
+                radius = max(radius, given)
+            scale = max(scale, multiplier * radius**2)
         np.testing.assert_allclose(now, before, rtol=0.0, atol=tolerance * max(scale, 1e-300), err_msg=column)

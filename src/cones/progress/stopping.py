@@ -32,6 +32,7 @@ __all__ = [
     "NO_STEP",
     "NO_STEP_IN_A_ROW",
     "RUNNING",
+    "SEARCHED",
     "Criterion",
     "StopReason",
     "check_limits",
@@ -73,6 +74,7 @@ FAULTS = {reason.name: reason for reason in (NO_FINITE_LOSS, DIVERGED, COLLAPSED
 # Reasons that end a descent: the belief cannot improve further, but a restart may.
 ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "no_finite_loss")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard.", 7)
+SEARCHED = StopReason("searched", "The search along the axes has ended, and no restart follows.", 12)
 
 
 @dataclass(frozen=True)
