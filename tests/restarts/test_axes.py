@@ -148,9 +148,9 @@ class TestInARun:
         result = cones.minimize(problem.losses, np.zeros(8), **common)
         assert result.success
         assert result.nfev < 4000
-        assert np.nanmax(result.history["axes"]) == 8
+        assert np.nanmax(result.history["searched_axes"]) == 8
         without = cones.minimize(problem.losses, np.zeros(8), restarts="bipop,axes=False", **common)
-        assert "axes" not in without.history
+        assert "searched_axes" not in without.history
         assert without.fun > 0.9
 
     def test_all_candidates_are_inside_the_bounds(self) -> None:
@@ -163,7 +163,7 @@ class TestInARun:
         bounds = [(0.0, 3.0), (-1.0, None), (0.5, 0.5)]
         x0, settings = [2.0, 3.0, 0.5], {"rng": 0, "maxfev": 4000, "vectorized": True}
         result = cones.minimize(fun, x0, bounds=bounds, sigma0=1.0, **settings)
-        assert np.nanmax(result.history["axes"]) == 2
+        assert np.nanmax(result.history["searched_axes"]) == 2
         X = np.concatenate(seen)
         assert ((X >= [0.0, -1.0, 0.5]) & (X <= [3.0, np.inf, 0.5])).all()
         np.testing.assert_allclose(result.x, [0.3, 0.3, 0.5], atol=1e-4)
@@ -182,16 +182,16 @@ class TestInARun:
         result = cones.minimize(
             lambda x: float(ripples(x[None, :])[0]), np.full(3, 2.0), maxfev=3000, ftol=1e-3, rng=0, **why
         )
-        assert "axes" not in result.history
+        assert "searched_axes" not in result.history
 
     def test_integers_are_not_searched(self) -> None:
         space = cones.Space(a=cones.Integer(-5, 5), b=cones.Float(-5.0, 5.0))
         result = cones.minimize(lambda p: (p["a"] - 1) ** 2 + (p["b"] - 1.0) ** 2, space, maxfev=2000, rng=0)
-        assert "axes" not in result.history
+        assert "searched_axes" not in result.history
 
     def test_its_population_is_told_as_a_whole(self) -> None:
         es = cones.CoNES(np.full(3, 2.0), rng=0, restarts="auto", ftol=1e-3, maxfev=5000)
-        while "axes" not in es.history:
+        while "searched_axes" not in es.history:
             X = es.ask()
             es.tell(X, ripples(X))
         X = es.ask()

@@ -154,7 +154,7 @@ class TestAuto:
         np.testing.assert_array_equal(sizes, history["popsize"])
         assert set(np.diff(history["restart"])) == {0.0, 1.0}
         assert history["restart"][-1] == es.result.restarts
-        searched = ~np.isnan(history["axes"])  # populations of a search along the axes have sizes of their own
+        searched = ~np.isnan(history["searched_axes"])  # populations of a search along the axes have sizes of their own
         assert set(history["restart"][searched]) == {1.0}
         for number in {*range(es.result.restarts + 1)} - {1}:
             assert len(set(sizes[history["restart"] == number])) == 1
