@@ -75,8 +75,9 @@ class Settings(Limits, total=False):
     restarts: Annotated[
         int | Text | Restarts | None,
         "What follows a descent that ends by xtol, ftol, stagnation or divergence while budget is left: a number of "
-        'restarts, each with twice the popsize; "auto": large and small populations in turn, from random starts '
-        '("bipop"); "growing", or "module:Class". 0 by default; minimize decides from the budget.',
+        'restarts, each with twice the popsize; "auto" ("bipop"): a search along the axes if the loss is separable, '
+        'then large and small populations in turn, from random starts; "growing", or "module:Class". 0 by default; '
+        "minimize decides from the budget.",
     ]
     noisy: Annotated[
         bool | None,

@@ -125,7 +125,9 @@ class EvolutionStrategy(IncrementalStrategy):
         noise, components = self._asked_noise, self._components
         if (search := self._search) is not None:
             search = search.told(losses)
-            return Outcome(self.state.belief, search, {"step": 0.0, "kl": 0.0, "searched_axes": float(search.live.sum())})
+            return Outcome(
+                self.state.belief, search, {"step": 0.0, "kl": 0.0, "searched_axes": float(search.live.sum())}
+            )
         if noise is None or not (losses < math.inf).any():
             return self._unmoved()
         utilities = self.algorithm.shaping(losses)
