@@ -23,7 +23,6 @@ extensions = [
     "docstrings",
     "commands",
     "mathml",
-    "optional",
     "outputs",
     "pictures",
     "results",

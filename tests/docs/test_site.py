@@ -81,17 +81,6 @@ def extension(monkeypatch: pytest.MonkeyPatch):
     return importlib.import_module
 
 
-def test_pages_that_are_not_there_are_not_listed(extension, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    optional = extension("optional")
-    monkeypatch.setattr(optional, "DOCS", tmp_path)
-    (tmp_path / "integrations").mkdir()
-    for name in ("adaptive.md", "integrations/coco.md", "integrations/index.md"):
-        (tmp_path / name).touch()
-    source = ["guide\n?adaptive\n?nothing\n?integrations/*\n"]
-    optional.list_what_is_there(None, "index", source)
-    assert source[0].split() == ["guide", "adaptive", "integrations/index", "integrations/coco"]
-
-
 def test_results_that_are_not_there_are_left_out(extension, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = extension("results")
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
