@@ -1,7 +1,8 @@
-"""What a run has to show before its end: `python -m benchmarks.anytime results/adaptive`.
+"""What a run has to show before its end: `python -m benchmarks.anytime results/adaptive [COLUMN]`.
 
 For every problem of an experiment, the mean loss of the population at parts of the budget, the mean over seeds, and the
-lowest of the other methods there. The last row counts the problems on which the first method is behind.
+lowest of the other methods there. The last row counts the problems on which the first method is behind. COLUMN is
+another column of the records: `best`, the lowest loss so far, or `loss_at_mean`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ PARTS = (0.05, 0.1, 0.3, 0.6, 1.0)
 __all__ = ["PARTS", "losses", "table"]
 
 
-def losses(folder: str | Path) -> dict[str, dict[str, np.ndarray]]:
-    """The mean loss at `PARTS` of the budget, by problem and method, in the order of the experiment."""
+def losses(folder: str | Path, column: str = "mean_loss") -> dict[str, dict[str, np.ndarray]]:
+    """The mean loss, or another column, at `PARTS` of the budget, by problem and method, in the order of the experiment."""
     place = Folder(folder)
     experiment = Experiment.from_specification(place.experiment())
     seen: dict[str, dict[str, list[list[float]]]] = {
@@ -29,7 +30,7 @@ def losses(folder: str | Path) -> dict[str, dict[str, np.ndarray]]:
     }
     for record in place.records():
         evaluations = np.asarray(record.columns["evaluations"], float)
-        values = np.asarray(record.columns["mean_loss"], float)
+        values = np.asarray(record.columns[column], float)
         budget = float(record.run["maxfev"])
         at = [max(0, int(np.searchsorted(evaluations, part * budget, side="right")) - 1) for part in PARTS]
         label = ProblemSpec(**record.run["problem"]).label
@@ -40,9 +41,9 @@ def losses(folder: str | Path) -> dict[str, dict[str, np.ndarray]]:
     }
 
 
-def table(folder: str | Path) -> str:
+def table(folder: str | Path, column: str = "mean_loss") -> str:
     """Markdown: the first method / the lowest of the others, marked where it is behind."""
-    found = losses(folder)
+    found = losses(folder, column)
     first = next(iter(next(iter(found.values()))))
     rows = [[f"{first} / best of the others", *(f"{part:.0%}" for part in PARTS)]]
     rows.append(["---"] * len(rows[0]))
@@ -58,4 +59,4 @@ def table(folder: str | Path) -> str:
 
 
 if __name__ == "__main__":
-    print(table(sys.argv[1]))
+    print(table(*sys.argv[1:3]))

@@ -88,9 +88,8 @@ def test_defaults_of_the_paper_s_method_are_the_paper_s() -> None:
 def test_defaults_of_adaptive_radii(dim: int, popsize: int) -> None:
     es = cones.CoNES(np.zeros(dim), radius="adaptive")
     assert es.popsize == popsize
-    assert es.algorithm == Algorithm(
-        Auto(), Shaping("normal_scores"), ScoreFunction(), cones.Balls(), cones.Direct()
-    )  # fmt: skip
+    balls = cones.Balls() if dim <= 500 else cones.Balls(scale=cones.radius.Smoothing())
+    assert es.algorithm == Algorithm(Auto(), Shaping("normal_scores"), ScoreFunction(), balls, cones.Direct())
     assert type(es.state.belief) is (cones.FullGaussian if dim <= 10 else cones.DiagonalGaussian)
 
 

@@ -119,7 +119,7 @@ class Answers(Storable, ABC):
         """True if a candidate is better: it is feasible, or violates the constraints less, and then by its loss."""
         if math.isnan(loss) or violation == math.inf:
             return False
-        if best == math.inf:
+        if best == math.inf or violation == best_violation:
             return loss < best
         excess, best_excess = (float(self.state.excess(v)) for v in (violation, best_violation))
         return (excess, loss) < (best_excess, best)

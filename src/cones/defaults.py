@@ -18,12 +18,14 @@ from numpy.typing import ArrayLike
 
 from cones.beliefs import Belief, Categorical, ExponentialFamily, FullGaussian, Gaussian, Product
 from cones.component import component_from
+from cones.divergences import Chart, Divergence
 from cones.estimators import Elite, Factors, Quadratic, Recombination, ScoreFunction
 from cones.optimizers import Direct
-from cones.radius import SignalRatio
-from cones.steps import LowRank
+from cones.radius import SignalRatio, Smoothing
+from cones.steps import Balls, LowRank
 
 __all__ = [
+    "adaptive_balls",
     "default_popsize",
     "is_full",
     "is_low_rank",
@@ -44,6 +46,7 @@ CAREFUL_UP_TO, CAREFUL_RATE = 100, 0.25
 # Beyond, axes cost more memory than a population in chunks.
 LOW_RANK_UP_TO = 10_000
 # Beyond, the evidence for axes, whose noise falls with 1 / sqrt(n), counts from 10 n evaluations on instead of 30 n.
+# Adaptive radii have a plan for ripples there: with fewer dimensions its faster spread collapses.
 LARGE = 500
 # Candidates per iteration for families other than Gaussians, at least.
 LEAST_OF_FAMILIES = 6
@@ -76,6 +79,11 @@ def low_rank_rule(dim: int) -> LowRank:
         return LowRank(patience=10.0)
     rule = LowRank()
     return rule if dim > CAREFUL_UP_TO else replace(rule, balls=replace(rule.balls, scale=SignalRatio(CAREFUL_RATE)))
+
+
+def adaptive_balls(dim: int, divergence: Divergence, chart: Chart) -> Balls:
+    """The step rule of `radius="adaptive"`."""
+    return Balls(scale=Smoothing() if dim > LARGE else SignalRatio(), divergence=divergence, chart=chart)
 
 
 def _has_estimator(given: dict[str, Any], kinds: tuple[type, ...]) -> bool:

@@ -105,7 +105,7 @@ class EvolutionStrategy(IncrementalStrategy):
             self._buffer = aligned((plan.rows, state.belief.dim), self.noise.dtype)
         kept = self._buffer[: plan.rows]
         candidates = population.block(0, plan.popsize, kept)
-        self._asked_noise = NoiseBlock(population, kept)
+        self._asked_noise = NoiseBlock(population, kept, candidates)
         return self.box.clip(candidates) if clipped and self.box is not None else candidates
 
     def new_lagrangian(self, count: int) -> Lagrangian:

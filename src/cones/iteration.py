@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from cones.beliefs import Belief, Step
 from cones.checks import check_kind
-from cones.component import Storable, check_declared
+from cones.component import Storable, changed, check_declared
 from cones.errors import InputError
 from cones.estimators import Estimate, Estimator, PastPopulation, Sample, Shaping
 from cones.handover import check_columns, check_step, checked_pair
@@ -76,7 +76,7 @@ class Algorithm(Storable):
         """Lines 5 to 7: from evaluated candidates to the next belief, once per epoch of the estimator."""
         before, past = sample.belief, sample.followed(self.estimator.remembers)
         design = self.design.update(state.design, sample.plan, sample.utilities)
-        state = replace(state, design=design, past=past)
+        state = changed(state, design=design, past=past)
         outcome = self._epoch(state, sample, info)
         for _ in range(1, self.estimator.epochs):
             if outcome.status.ok:
@@ -97,7 +97,7 @@ class Algorithm(Storable):
         check_columns((*step.columns, *estimate.diagnostics))
         columns = {"multiplier": step.multiplier, "gap": step.gap, **step.columns, **estimate.diagnostics}
         del estimate  # its arrays are large
-        state = replace(state, estimator=estimator, step=rule)
+        state = changed(state, estimator=estimator, step=rule)
         if not step.status.ok:
             return Outcome(belief, state, columns, step.status)
         # 7
@@ -106,4 +106,4 @@ class Algorithm(Storable):
         belief, kl = belief.move(step)
         belief = with_neighbours(belief, info.box, sample.plan.popsize)
         columns |= {"step": math.sqrt(inner(step.shift, step.shift)), "kl": kl}
-        return Outcome(belief, replace(state, optimizer=optimizer), columns, step.status)
+        return Outcome(belief, changed(state, optimizer=optimizer), columns, step.status)

@@ -16,7 +16,16 @@ from cones.beliefs import Belief, LowRankGaussian
 from cones.checks import check_vector
 from cones.component import component_from
 from cones.composition import Settings, Text, compose, declared, given_of, show_settings
-from cones.defaults import is_full, is_low_rank, is_mixed, low_rank_rule, with_balls, with_factors, with_path
+from cones.defaults import (
+    adaptive_balls,
+    is_full,
+    is_low_rank,
+    is_mixed,
+    low_rank_rule,
+    with_balls,
+    with_factors,
+    with_path,
+)
 from cones.divergences import KL, Chart, Divergence
 from cones.errors import InputError
 from cones.mixed import start_in
@@ -160,7 +169,7 @@ def CoNES(
                 f"optimizer: expected none with adaptive radii, got {given['optimizer']!r}; "
                 "the paper's method uses one: radius='paper'"
             )
-        balls = radius if isinstance(radius, Balls) else Balls(divergence=of, chart=chosen)
+        balls = radius if isinstance(radius, Balls) else adaptive_balls(size, of, chosen)
         rule = FactorSteps(balls, balls) if is_mixed(x0) else balls
         if given.get("belief") == "low_rank" or isinstance(x0, LowRankGaussian):
             if isinstance(radius, str):

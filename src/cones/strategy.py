@@ -19,6 +19,7 @@ from cones import storage
 from cones.answers import Answers
 from cones.beliefs import Belief, StepStatus
 from cones.checks import check_array, check_integer, check_kind, check_same, check_shape
+from cones.component import changed
 from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
 from cones.kernels.buffers import BufferPool
 from cones.progress import History, Outcome, State
@@ -279,8 +280,8 @@ class Strategy(Answers):
             fault = NO_STEP.name
         descent = state.descent
         if self.improves(float(losses[best]), violation, descent.best, descent.violation):
-            descent = replace(descent, best=float(losses[best]), violation=violation, improved=state.iteration + 1)
-        new = replace(
+            descent = changed(descent, best=float(losses[best]), violation=violation, improved=state.iteration + 1)
+        new: State = changed(
             state,
             belief=outcome.belief,
             components=outcome.state,

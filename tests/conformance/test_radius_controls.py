@@ -17,7 +17,7 @@ from cones.radius import EstimateStats, RadiusControl
 from cones.steps import Balls
 
 every_control = variants("radius")
-ONLY_FOR_THE_SCALE = ("signal_ratio",)  # which is one number
+ONLY_FOR_THE_SCALE = ("signal_ratio", "smoothing")  # which is one number
 every_example = settings(max_examples=20, deadline=None)
 
 

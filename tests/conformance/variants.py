@@ -65,6 +65,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "fixed": [{"value": 0.5}],
         "path_length": [{}, {"start_radius": 0.05, "gain": 0.5, "largest": 1.0}],
         "signal_ratio": [{}],
+        "smoothing": [{}],
     },
     "optimizer": {
         "adam": [{}, {"learning_rate": 0.2, "variance_learning_rate": 0.05, "beta1": 0.8}],

@@ -133,6 +133,8 @@ class Sample(NamedTuple):
         """The evaluated candidates, shape (popsize, n)."""
         if self.points is not None:
             return self.points
+        if self.noise.candidates is not None:
+            return self.noise.candidates
         return self.population.block(0, len(self.population), drawn=self.noise.kept)
 
     def factors(self) -> list[Sample]:

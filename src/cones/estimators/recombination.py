@@ -47,16 +47,16 @@ def recombination(sample: Sample) -> Estimate:
     """The estimate for a Gaussian belief from a population's noise and utilities."""
     belief, utilities, size = gaussian(sample.belief), sample.utilities, sample.utilities.size
     away = WORSE * belief.dim / (belief.dim + HALF_AT)
-    centred = utilities - utilities.mean()  # 0 but for raw losses
+    centred = utilities - np.add.reduce(utilities) / size  # 0 but for raw losses
     weights = np.where(centred < 0.0, centred, away * centred)
     odd, _ = sample.plan.fold(weights / size)
     _, even = sample.plan.fold(utilities / size)
     mean, moment = belief.moments(sample.noise, odd, even)
-    total = float(even.sum())
+    total = float(np.add.reduce(even))
     gradient = FrameGradient(mean, moment.map(lambda values: 0.5 * (values - total)))
     # The variance of a given the weights; with pairs, what both of a pair have in common cancels.
     squares, n, k = float(odd @ odd), belief.dim, belief.covariance_freedom
     of_mean, of_all = math.sqrt(squares), math.sqrt(float(utilities @ utilities)) / size
     noise = NoiseLevel(of_mean * math.sqrt(n), of_all * math.sqrt(0.5 * n), of_all * math.sqrt(0.5 * (k - 1)))
-    samples = (float(np.abs(weights).sum()) / size) ** 2 / squares if squares else float(size)
+    samples = (float(np.add.reduce(np.abs(weights))) / size) ** 2 / squares if squares else float(size)
     return Estimate(gradient, noise, min(samples, float(size)))

@@ -4,6 +4,7 @@ from cones.radius.control import EstimateStats, Radius, RadiusControl
 from cones.radius.fixed import Fixed
 from cones.radius.path_length import DirectionPath, PathLength, PathState
 from cones.radius.signal_ratio import SignalRatio
+from cones.radius.smoothing import Smoothing, SmoothingState
 
 __all__ = [
     "DirectionPath",
@@ -14,4 +15,6 @@ __all__ = [
     "Radius",
     "RadiusControl",
     "SignalRatio",
+    "Smoothing",
+    "SmoothingState",
 ]

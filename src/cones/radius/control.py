@@ -28,6 +28,7 @@ class EstimateStats(NamedTuple):
         travel: the length of the mean's step in this iteration, in the frame; NaN for the mean itself.
         spent: evaluations before this iteration.
         budget: total evaluations of the run; infinite if unknown.
+        shape: the shape's radius in the last iteration, in units of a natural gradient step; 0 if it is not known.
     """
 
     estimate: Vector
@@ -39,6 +40,7 @@ class EstimateStats(NamedTuple):
     travel: float = math.nan
     spent: int = 0
     budget: float = math.inf
+    shape: float = 0.0
 
 
 class Radius(NamedTuple):

@@ -57,7 +57,7 @@ class SignalRatio(RadiusControl[float]):
         return 0.0
 
     def radius(self, state: float, stats: EstimateStats) -> tuple[Radius, float]:
-        rate, theta = self._rate(stats), self._theta(stats)
+        rate, theta = self.rate_of(stats), self._theta(stats)
         last = float(stats.estimate[0]) / stats.noise if stats.noise else 0.0  # all losses tied
         strength = state + max(0.1, rate) * (last - state)
         drive = max(0.0, abs(strength) - theta * stats.travel)
@@ -65,7 +65,8 @@ class SignalRatio(RadiusControl[float]):
         agrees = math.copysign(1.0, strength) * math.copysign(1.0, last)
         return Radius(agrees * change * math.sqrt(stats.dim)), strength
 
-    def _rate(self, stats: EstimateStats) -> float:
+    def rate_of(self, stats: EstimateStats) -> float:
+        """K: the largest change of log sigma in this iteration."""
         per_evaluation = max(1.0 / stats.dim, EVALUATIONS_PER_DIMENSION / stats.budget)
         return min(LARGEST_RATE, self.rate * stats.samples * per_evaluation)
 

@@ -23,11 +23,13 @@ BLOCK = 4
 class NoiseBlock:
     """All rows of the noise of a population, shape (plan.rows, dim).
 
-    `kept` is the noise, if it was kept. Redrawn noise gives the same results to the last bit.
+    `kept` is the noise, and `candidates` what the population makes of it, if they were kept. Redrawn noise gives the
+    same results to the last bit.
     """
 
     population: Population
     kept: Matrix | None = None
+    candidates: Matrix | None = None
 
     def matrix(self) -> Matrix:
         return self.population.noise_rows() if self.kept is None else self.kept

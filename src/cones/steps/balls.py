@@ -30,7 +30,7 @@ from cones.divergences import KL, Ball, Divergence
 from cones.errors import InputError
 from cones.estimators import Estimate
 from cones.kernels.spans import elementwise, inner
-from cones.radius import EstimateStats, PathLength, Radius, RadiusControl, SignalRatio
+from cones.radius import EstimateStats, PathLength, PathState, Radius, RadiusControl, SignalRatio, Smoothing
 from cones.solvers import Dual
 from cones.solvers.solver import unmoved
 from cones.steps.rule import IterationInfo, StepRule
@@ -99,8 +99,9 @@ class Balls(StepRule):
             control = getattr(self, ball.name)
             if not isinstance(control, RadiusControl):
                 raise InputError(f"{ball.name}: expected a control such as cones.radius.Fixed(1.0), got {control!r}")
-            if isinstance(control, SignalRatio) and ball.name != "scale":
-                raise InputError(f"{ball.name}: expected a control other than SignalRatio, which is for the scale only")
+            if isinstance(control, (SignalRatio, Smoothing)) and ball.name != "scale":
+                kind = type(control).__name__
+                raise InputError(f"{ball.name}: expected a control other than {kind}, which is for the scale only")
 
     def propose(
         self, state: BallsState | None, belief: Any, estimate: Estimate, info: IterationInfo
@@ -121,7 +122,12 @@ class Balls(StepRule):
 
         trace = matrix.trace()
         part = np.array([trace])
-        scale, of_scale = _next(self.scale, state.scale, stats(part, abs(trace), noise.scale, 1, travel))
+        of_trace = stats(part, abs(trace), noise.scale, 1, travel)
+        if isinstance(state.shape, PathState):
+            of_trace = of_trace._replace(
+                shape=state.shape.radius / math.sqrt(2.0 * belief.covariance_freedom / samples)
+            )
+        scale, of_scale = _next(self.scale, state.scale, of_trace)
         growth = math.copysign(2.0 / math.sqrt(n), trace) * scale.radius
 
         rest = matrix.map(lambda values: values - trace / n)

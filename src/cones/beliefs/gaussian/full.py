@@ -22,6 +22,8 @@ __all__ = ["FullGaussian"]
 LARGEST_LOG, LARGEST_LOW_RANK_LOG = 680.0, 30.0
 # The covariance is as good as singular if a coordinate has this many times its variance given the others.
 LARGEST_INFLATION = 1e13
+# The squared mean over a variance from which on an axis may be lost.
+NEAR_ROUNDING = 1e24
 # An axis is lost if this share of its deviation does not change the mean.
 NO_EFFECT = 0.2
 
@@ -163,13 +165,17 @@ class FullGaussian(Gaussian):
 
     def is_resolved(self) -> bool:
         inverse = self._inverse_transpose
+        # Sums bound what is looked for below, and are faster.
+        precision, variance = float(np.vdot(inverse, inverse)), float(np.vdot(self.factor, self.factor))
+        if variance * precision <= LARGEST_INFLATION and precision * float(self.mean @ self.mean) < NEAR_ROUNDING:
+            return True
         precisions = np.einsum("ij,ij->i", inverse, inverse)
         variances = np.einsum("ij,ij->i", self.factor, self.factor)
         if float((variances * precisions).max()) > LARGEST_INFLATION:
             return False
         narrow = int(precisions.argmax())
         # Far from the resolution of floats, or (NaN) beyond their range, which others look after.
-        if not precisions[narrow] * float(self.mean @ self.mean) >= 1e24:
+        if not precisions[narrow] * float(self.mean @ self.mean) >= NEAR_ROUNDING:
             return True
         axis = inverse @ (inverse[narrow] / math.sqrt(precisions[narrow]))  # close to the narrowest axis
         axis /= math.sqrt(float(axis @ axis))
