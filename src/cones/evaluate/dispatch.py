@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION
@@ -58,7 +57,7 @@ class DispatchEvaluator(Evaluator):
         return self.partial.copy()
 
     def stream(self) -> Stream[Any]:
-        return _DispatchStream(self._dispatcher)
+        return _DispatchStream(self._dispatcher, self._objective)
 
     def close(self) -> None:
         self._engine.close()
@@ -112,11 +111,12 @@ class _Round(Tasks):
 class _DispatchStream(Tasks, Stream[Any]):
     """Each candidate is a task of its own, sent as soon as a worker is free."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, objective: Objective) -> None:
         Tasks.__init__(self, dispatcher)
         Stream.__init__(self)
+        self._objective = objective
         self._rows: dict[int, tuple[Any, Vector]] = {}  # by the number of the task
-        self._done: list[tuple[Any, float]] = []
+        self._done: list[tuple[Any, Any]] = []
         self._number = 0
 
     def free(self) -> int:
@@ -127,7 +127,7 @@ class _DispatchStream(Tasks, Stream[Any]):
         self._waiting.append(Task(self._number, self._number + 1))
         self._number += 1
 
-    def take(self) -> list[tuple[Any, float]]:
+    def take(self) -> list[tuple[Any, Any]]:
         self.failures = {}
         while not self._done:
             self._step(FIRST_COMPLETED)
@@ -142,12 +142,12 @@ class _DispatchStream(Tasks, Stream[Any]):
 
     def _got(self, task: Task, losses: Vector) -> None:
         key, _ = self._rows.pop(task.first)
-        self._done.append((key, float(losses.flat[0])))
+        self._done.append((key, losses[0]))
 
     def _gave_up(self, candidate: int, reason: str) -> None:
         key, _ = self._rows.pop(candidate)
         self.failures[key] = reason
-        self._done.append((key, math.nan))
+        self._done.append((key, self._objective.unknown(1)[0]))
 
     def _share(self) -> None:
         """Each task has its own candidate."""
