@@ -1,6 +1,6 @@
 """Early ends in training: `python -m benchmarks.early_ends run`, then `python -m benchmarks.early_ends`.
 
-`run` trains a policy on Hopper-v5 with and without `early_end` and writes results/early-ends/runs.jsonl:
+`run` trains a policy on Hopper-v5 and Walker2d-v5 with and without `early_end` and writes results/early-ends/runs.jsonl:
 the rewards of the mean policy and the timesteps of training. The same seeds begin with the same candidates. The targets
 are intermediate ones: Hopper's solved level takes ten times the budget.
 """
@@ -24,6 +24,7 @@ SEEDS = 3
 # Task: the budget of timesteps, the targets.
 TASKS: dict[str, tuple[float, tuple[float, ...]]] = {
     "Hopper-v5": (8e5, (300.0, 500.0, 1000.0)),
+    "Walker2d-v5": (4e5, (300.0, 500.0, 700.0)),
 }
 SETTINGS: dict[str, Any] = {"hidden": 16, "popsize": 40, "radius": "adaptive", "evaluate_every": 2, "episodes": 1}
 

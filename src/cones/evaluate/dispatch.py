@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION
@@ -108,6 +109,39 @@ class _Round(Tasks):
             raise self._raised[first]
 
 
+class QueueLength:
+    """How many candidates wait at the workers, so that none is idle while the caller is away with the last results.
+
+    With a, the time that the caller is away, and d, the time between two results, both as running means: 2 a / d, at
+    most one per worker. None wait where the workers would be idle for less than 1% of the time, a < d workers / 100: a
+    candidate that waits grows old.
+    """
+
+    SHARE, IDLE = 0.1, 0.01  # of a new value in a mean; of the time
+
+    def __init__(self) -> None:
+        self._away, self._between = 0.0, math.inf
+        self._left: float | None = None
+
+    def came_back(self, now: float) -> None:
+        """The caller is back with new candidates."""
+        if self._left is not None:
+            self._away += self.SHARE * (now - self._left - self._away)
+
+    def left(self, now: float, results: int) -> None:
+        """The caller leaves with results."""
+        if self._left is not None:
+            between = (now - self._left) / results
+            known = not math.isinf(self._between)
+            self._between = self._between + self.SHARE * (between - self._between) if known else between
+        self._left = now
+
+    def length(self, workers: int) -> int:
+        if workers < 2 or self._away < self.IDLE * self._between * workers:
+            return 0
+        return min(workers, math.ceil(2.0 * self._away / max(self._between, 1e-9)))
+
+
 class _DispatchStream(Tasks, Stream[Any]):
     """Each candidate is a task of its own, sent as soon as a worker is free."""
 
@@ -118,9 +152,10 @@ class _DispatchStream(Tasks, Stream[Any]):
         self._rows: dict[int, tuple[Any, Vector]] = {}  # by the number of the task
         self._done: list[tuple[Any, Any]] = []
         self._number = 0
+        self._queue = QueueLength()
 
     def free(self) -> int:
-        return self.workers - self._dispatcher.hanging() - len(self._rows)
+        return self.workers - self._dispatcher.hanging() + self._queue.length(self.workers) - len(self._rows)
 
     def put(self, key: Any, candidate: Vector) -> None:
         self._rows[self._number] = key, candidate
@@ -129,12 +164,15 @@ class _DispatchStream(Tasks, Stream[Any]):
 
     def take(self) -> list[tuple[Any, Any]]:
         self.failures = {}
+        self._queue.came_back(time.monotonic())
         while not self._done:
             self._step(FIRST_COMPLETED)
             if self._raised:
                 raise self._raised[min(self._raised)]
             self.workers = self._engine.workers  # a cluster may grow
+        self._send()  # what waits, before the caller leaves
         done, self._done = self._done, []
+        self._queue.left(time.monotonic(), len(done))
         return done
 
     def _part(self, task: Task) -> Any:

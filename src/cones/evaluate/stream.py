@@ -27,7 +27,7 @@ class Stream(ABC, Generic[K]):
 
     @abstractmethod
     def free(self) -> int:
-        """How many candidates can be put in so that each begins at once."""
+        """How many candidates to put in: as many as workers are free, and a few where one would wait for the caller."""
 
     @abstractmethod
     def put(self, key: K, candidate: Vector) -> None:

@@ -149,7 +149,8 @@ class CandidateStream(Stream[Identity]):
             self._episodes.put((key, k), row)
 
     def take(self) -> list[tuple[Identity, float]]:
-        self.failures, done = {}, []
+        self.failures = {}
+        done: list[tuple[Identity, float]] = []
         while not done:
             for (key, k), numbers in self._episodes.take():
                 candidate = self._under_way[key]

@@ -106,4 +106,4 @@ class EarlyEnds(Storable):
                 ended = order[: sure[-1] + 1]
                 floors[mark] = ended[-1, mark]
                 medians[:, mark] = np.median(ended[:, [mark, -2, -1]], axis=0)
-        return Floors(floors, *medians, median)
+        return Floors(floors, medians[0], medians[1], medians[2], median)

@@ -139,7 +139,10 @@ class Training(Session):
         floors = self._early[self.iteration].floors() if self.run.task.early_end else None
         lowest = None if floors is None else np.where(self._is_control[:, None], -math.inf, floors.floors)
         self._last = self._episodes(rows, TRAINING, self._before, lowest)
-        returns, self._saved = (self._last.returns, None) if floors is None else floors.expected(self._last)
+        returns = self._last.returns
+        self._saved: Vector | None = None  # steps, of each episode
+        if floors is not None:
+            returns, self._saved = floors.expected(self._last)
         means: Vector = returns.reshape(-1, count).mean(axis=1)
         return means
 
