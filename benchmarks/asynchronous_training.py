@@ -2,8 +2,8 @@
 
 Eight workers in simulated time: the training, the episodes and the returns are real, and an episode takes the time of
 the model in `benchmarks.asynchronous` (log-normal, one in ten takes ten times as long). So a machine with two cores can
-carry eight workers. The radii are adaptive. The mean policy is evaluated every 2 iterations on the same workers in both; that time counts.
-`run` writes results/asynchronous/swimmer.jsonl.
+carry eight workers. The radii are adaptive. The mean policy is evaluated every 2 iterations in 2 episodes on the same
+workers; that time counts. `run` writes results/asynchronous/swimmer.jsonl.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["RECORDS", "SimulatedWorkers", "record", "table"]
 
 RECORDS = Path(__file__).parents[1] / "results" / "asynchronous" / "swimmer.jsonl"
 TASK, TARGET, TIMESTEPS, WORKERS, SEEDS = "Swimmer-v4", 340.0, 2e6, 8, 3
-SETTINGS: dict[str, Any] = {"radius": "adaptive", "popsize": 40, "evaluate_every": 2}
+SETTINGS: dict[str, Any] = {"radius": "adaptive", "popsize": 40, "evaluate_every": 2, "evaluation_episodes": 2}
 
 
 class Clock:

@@ -1,8 +1,8 @@
 """Early ends in training: `python -m benchmarks.early_ends run`, then `python -m benchmarks.early_ends`.
 
-`run` trains a policy on Hopper-v5 and Walker2d-v5 with and without `early_end` and writes results/early-ends/runs.jsonl:
-the rewards of the mean policy and the timesteps of training. The same seeds begin with the same candidates. The targets
-are intermediate ones: Hopper's solved level takes ten times the budget.
+`run` trains a policy on Hopper-v5 and Walker2d-v5 with and without `early_end` and writes
+results/early-ends/runs.jsonl: the rewards of the mean policy and the timesteps of training. The same seeds begin with
+the same candidates. The targets are intermediate ones: Hopper's solved level takes ten times the budget.
 """
 
 from __future__ import annotations

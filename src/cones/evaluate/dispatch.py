@@ -112,7 +112,7 @@ class _Round(Tasks):
 class QueueLength:
     """How many candidates wait at the workers, so that none is idle while the caller is away with the last results.
 
-    With a, the time that the caller is away, and d, the time between two results, both as running means: 2 a / d, at
+    With a, the time that the caller is away, and d, the time between two results, both as running means: a / d, at
     most one per worker. None wait where the workers would be idle for less than 1% of the time, a < d workers / 100: a
     candidate that waits grows old.
     """
@@ -139,7 +139,7 @@ class QueueLength:
     def length(self, workers: int) -> int:
         if workers < 2 or self._away < self.IDLE * self._between * workers:
             return 0
-        return min(workers, math.ceil(2.0 * self._away / max(self._between, 1e-9)))
+        return min(workers, math.ceil(self._away / max(self._between, 1e-9)))
 
 
 class _DispatchStream(Tasks, Stream[Any]):

@@ -6,6 +6,8 @@ candidates arrive. The journal has this order, so that a run can be replayed bit
 
     ["seen", is control, episodes]        before the ["tell", ...] of the candidate
     ["row", iteration, numbers]           an evaluation of the mean policy
+
+The mean policy is evaluated beside the candidates: no worker waits for it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from cones.rl.early_ends import CONTROL_EVERY, EarlyEnds, Floors
 from cones.rl.episode import Episodes
 from cones.rl.normaliser import Normaliser
 from cones.rl.rollouts import Rollouts
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
 __all__ = ["Arrived", "CandidateStream", "Seen", "listed_episodes"]
 
@@ -109,13 +111,31 @@ def episodes_from(data: dict[str, Any]) -> Episodes:
     )
 
 
-@dataclass
-class _Candidate:
-    """A candidate under way, and the numbers of its episodes as they come."""
+@dataclass(kw_only=True)
+class _UnderWay:
+    """Episodes under way, and their numbers as they come."""
 
-    floors: Floors
     rows: dict[int, Vector] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
+
+    def add(self, k: int, numbers: Vector, reason: str | None) -> None:
+        self.rows[k] = numbers
+        if reason is not None:
+            self.failures[k] = reason
+
+    def numbers(self) -> Matrix:
+        return np.array([self.rows[k] for k in range(len(self.rows))])
+
+
+@dataclass
+class _Candidate(_UnderWay):
+    floors: Floors
+
+
+@dataclass
+class _Test(_UnderWay):
+    count: int
+    then: Callable[[Episodes], None]
 
 
 class CandidateStream(Stream[Identity]):
@@ -132,9 +152,19 @@ class CandidateStream(Stream[Identity]):
         self._rollouts, self._seed, self._count, self._arrived, self._see = rollouts, seed, count, arrived, see
         self._episodes = rollouts.stream()
         self._under_way: dict[Identity, _Candidate] = {}
+        self._tests: dict[int, _Test] = {}
+        self._test = 0  # number of the next
 
     def free(self) -> int:
-        return -(-self._episodes.free() // self._count)
+        room = -(-self._episodes.free() // self._count)
+        return room if self._under_way else max(1, room)  # tests alone would give nothing back
+
+    def evaluate(self, rows: Matrix, then: Callable[[Episodes], None]) -> None:
+        """Run episodes beside the candidates; `then` is called with them when all are done."""
+        self._tests[self._test] = _Test(len(rows), then)
+        for k, row in enumerate(rows):
+            self._episodes.put((self._test, k), row)
+        self._test += 1
 
     def put(self, key: Identity, candidate: Vector) -> None:
         words = np.random.SeedSequence((self._seed, ARRIVING, *key)).generate_state(self._count)
@@ -153,18 +183,26 @@ class CandidateStream(Stream[Identity]):
         done: list[tuple[Identity, float]] = []
         while not done:
             for (key, k), numbers in self._episodes.take():
+                reason = self._episodes.failures.get((key, k))
+                if isinstance(key, int):
+                    self._tested(key, k, numbers, reason)
+                    continue
                 candidate = self._under_way[key]
-                candidate.rows[k] = numbers
-                if (key, k) in self._episodes.failures:
-                    candidate.failures[k] = self._episodes.failures[key, k]
+                candidate.add(k, numbers, reason)
                 if len(candidate.rows) == self._count:
                     del self._under_way[key]
                     done.append((key, self._loss(key, candidate)))
         return done
 
+    def _tested(self, number: int, k: int, numbers: Vector, reason: str | None) -> None:
+        test = self._tests[number]
+        test.add(k, numbers, reason)
+        if len(test.rows) == test.count:
+            del self._tests[number]
+            test.then(self._rollouts.episode.episodes(test.numbers(), test.failures))
+
     def _loss(self, key: Identity, candidate: _Candidate) -> float:
-        numbers = np.array([candidate.rows[k] for k in range(self._count)])
-        episodes = self._rollouts.episode.episodes(numbers, candidate.failures)
+        episodes = self._rollouts.episode.episodes(candidate.numbers(), candidate.failures)
         returns, saved = candidate.floors.expected(episodes)
         self._see(is_control(key), listed_episodes(episodes, float(saved.sum())))
         if episodes.problems:

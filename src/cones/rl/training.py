@@ -83,6 +83,8 @@ class Training(Session):
         # By iteration: the next one's counts once the strategy is told.
         self._seen, self._early = {self.iteration: seen}, {self.iteration: early}
         self._journal: Journal | None = None
+        self._stream: CandidateStream | None = None
+        self._tested = -1  # the last iteration whose mean policy is being evaluated
 
     def _check(self, strategy: Strategy, extra: dict[str, Any]) -> None:
         kept = extra.get("task")
@@ -151,7 +153,9 @@ class Training(Session):
         if not self._arrived.normaliser.count and self.run.task.task not in PAPER:
             candidates = np.asarray(self.strategy.candidates())
             self._see(False, listed_episodes(self._episodes(candidates, WARM_UP, self._arrived.normaliser)))
-        return CandidateStream(self.rollouts, self.run.seed, self.run.task.episodes, self._arrived, self._see)
+        count = self.run.task.episodes
+        self._stream = CandidateStream(self.rollouts, self.run.seed, count, self._arrived, self._see)
+        return self._stream
 
     def _see(self, is_control: bool, episodes: dict[str, Any]) -> None:
         if self._journal is not None:
@@ -227,33 +231,59 @@ class Training(Session):
         self._arrived.next_iteration()
         if self.evaluation_is_due():
             self.report(self)
-            self._evaluate()
+            if self._stream is not None and not self._is_spent():
+                self._evaluate_beside(self._stream)
+            else:
+                self._evaluate()
 
     def evaluation_is_due(self) -> bool:
         """True if the mean policy is to be evaluated before the next iteration."""
         iteration, task = self.iteration, self.run.task
         if not iteration or "mean_reward" in self._rows[iteration - 1]:
             return False
-        last = self.timesteps >= task.timesteps or self.strategy.stop() is not None
-        return last or iteration % task.evaluate_every == 0
+        return self._is_spent() or (iteration % task.evaluate_every == 0 and iteration > self._tested)
+
+    def _is_spent(self) -> bool:
+        return self.timesteps >= self.run.task.timesteps or self.strategy.stop() is not None
 
     def _evaluate(self) -> None:
         begin = time.perf_counter()
-        mean = self.strategy.state.belief.mean
-        rows = np.tile(mean, (self.run.task.evaluation_episodes, 1))
-        episodes = self._episodes(rows, EVALUATION, self.normaliser)
+        episodes = self._episodes(self._copies_of_mean(), EVALUATION, self.normaliser)
+        self._note_test(self.iteration - 1, episodes, time.perf_counter() - begin)
+
+    def _evaluate_beside(self, stream: CandidateStream) -> None:
+        """Evaluate the mean policy while candidates are evaluated."""
+        begin, iteration, seen = time.perf_counter(), self.iteration, self.normaliser
+        copies = self._copies_of_mean()
+        rows = self.rollouts.episode.rows(copies, seen.shift, seen.scale, self._seeds(EVALUATION, len(copies)))
+        self._tested = iteration
+
+        def then(episodes: Episodes) -> None:
+            self._note_test(iteration - 1, episodes, time.perf_counter() - begin)
+            self.report(self)
+
+        stream.evaluate(rows, then)
+
+    def _copies_of_mean(self) -> Matrix:
+        return np.tile(self.strategy.state.belief.mean, (self.run.task.evaluation_episodes, 1))
+
+    def _note_test(self, row: int, episodes: Episodes, seconds: float) -> None:
         numbers = {
             "mean_reward": float(episodes.returns.mean()),
             "mean_reward_deviation": float(episodes.returns.std()),
-            "test_seconds": time.perf_counter() - begin,
+            "test_seconds": seconds,
         }
         if self._journal is not None:
-            self._journal("row", self.iteration - 1, numbers)
-        self._rows[self.iteration - 1] |= numbers
+            self._journal("row", row, numbers)
+        self._rows[row] |= numbers
+
+    def _seeds(self, purpose: int, count: int) -> list[int]:
+        words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(count)
+        return [int(word) for word in words]
 
     def _episodes(self, parameters: Matrix, purpose: int, seen: Normaliser, floors: Matrix | None = None) -> Episodes:
-        words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(len(parameters))
-        return self.rollouts.episodes(parameters, seen.shift, seen.scale, [int(word) for word in words], floors)
+        seeds = self._seeds(purpose, len(parameters))
+        return self.rollouts.episodes(parameters, seen.shift, seen.scale, seeds, floors)
 
     def columns(self) -> dict[str, Any]:
         columns = super().columns()
