@@ -185,6 +185,10 @@ class IncrementalStrategy(Strategy):
         arrivals.known(points, losses)
         self._count(points, losses, 0)
 
+    def count_aside(self, candidates: Matrix, losses: Vector) -> None:
+        """Count evaluations that do not move the belief. The best of them is the result until a better one is told."""
+        self._count(candidates, losses, len(losses))
+
     def _count(self, candidates: Matrix, losses: Vector, evaluations: int) -> None:
         """Count results as they come; the best one counts before the belief moves."""
         state = self.state

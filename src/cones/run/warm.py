@@ -41,7 +41,7 @@ from cones.run.checkpoint import read
 from cones.space.bounds import box_from
 from cones.types import Matrix, Vector
 
-__all__ = ["start_from"]
+__all__ = ["WarmStart", "start_from", "warm_start"]
 
 LEAST_POINTS = 4
 BEST_SHARE = 0.1
@@ -85,10 +85,28 @@ def start_from(
         >>> bool(np.abs(x0 - 0.5).max() < 0.01)
         True
     """
+    return warm_start(initial, sigma0, bounds)[:2]
+
+
+class WarmStart(NamedTuple):
+    """Where a run begins, and what its first rounds of evaluations begin with; see `cones.run.refine`.
+
+    Args:
+        x0, sigma0: as `start_from` returns them.
+        curvatures: of the model that they come from, per coordinate; None if they do not come from one.
+    """
+
+    x0: Vector | Belief
+    sigma0: Vector | None
+    curvatures: Vector | None = None
+
+
+def warm_start(initial: Initial, sigma0: float | None, bounds: Any) -> WarmStart:
+    """As `start_from`, with the curvatures of the model."""
     if isinstance(initial, (Belief, OptimizeResult, str, PathLike)):
         belief = _belief_of(initial)
         box_from(bounds, belief.mean)
-        return (belief if sigma0 is None else _scaled(belief, sigma0)), None
+        return WarmStart(belief if sigma0 is None else _scaled(belief, sigma0), None)
     try:
         X, y = initial
     except (TypeError, ValueError):
@@ -106,16 +124,16 @@ def start_from(
         raise InputError(f"initial: expected at least {LEAST_POINTS} points{where}, got {len(losses)}")
     if not (losses < math.inf).any():
         raise InputError("initial y: expected at least one finite loss, got none")
-    start, deviations = _fitted(points, losses)
+    start, deviations, curvatures = _fitted(points, losses)
     if bounds is not None:
         start = _clipped(start, bounds)
     if sigma0 is None:
-        return start, deviations
+        return WarmStart(start, deviations, curvatures)
     if isinstance(start, Belief):
-        return _scaled(start, sigma0), None
+        return WarmStart(_scaled(start, sigma0), None)
     assert deviations is not None
     spread = math.sqrt(float(np.mean(deviations**2)))
-    return start, deviations * (check_positive("sigma0", sigma0) / spread)
+    return WarmStart(start, deviations * (check_positive("sigma0", sigma0) / spread), curvatures)
 
 
 def _belief_of(initial: Any) -> Belief:
@@ -166,7 +184,7 @@ def _clipped(start: Any, bounds: Any) -> Any:
     return start if np.array_equal(inside, mean) else start.restarted(inside, 1.0)
 
 
-def _fitted(points: Matrix, losses: Vector) -> tuple[Vector | Belief, Vector | None]:
+def _fitted(points: Matrix, losses: Vector) -> WarmStart:
     """Mean, or a belief with a full covariance, and deviations from evaluated points."""
     n, order = points.shape[1], np.argsort(losses, kind="stable")
     finite = order[: int((losses < math.inf).sum())]
@@ -178,8 +196,8 @@ def _fitted(points: Matrix, losses: Vector) -> tuple[Vector | Belief, Vector | N
     mean, spread = best.mean(axis=0), _deviations(best)
     if n <= FULL_UP_TO and count > n:
         scatter = np.cov(best, rowvar=False).reshape(n, n)
-        return FullGaussian(mean, (1.0 - DIAGONAL) * scatter + DIAGONAL * np.diag(spread**2)), None
-    return mean, spread
+        return WarmStart(FullGaussian(mean, (1.0 - DIAGONAL) * scatter + DIAGONAL * np.diag(spread**2)), None)
+    return WarmStart(mean, spread)
 
 
 def _deviations(points: Matrix) -> Vector:
@@ -189,7 +207,7 @@ def _deviations(points: Matrix) -> Vector:
     return np.where(deviations > 1e-12 * (1.0 + np.abs(points).max(axis=0)), deviations, typical)
 
 
-def _minimum_of_model(points: Matrix, losses: Vector) -> tuple[Vector, Vector] | None:
+def _minimum_of_model(points: Matrix, losses: Vector) -> WarmStart | None:
     """Mean and deviations from a separable quadratic through sorted points; None if it cannot be trusted."""
     m, n = points.shape
     if m < LEAST_PER_COORDINATE * n + 2 or not float(np.ptp(losses)) > 0.0:
@@ -208,7 +226,8 @@ def _minimum_of_model(points: Matrix, losses: Vector) -> tuple[Vector, Vector] |
     with np.errstate(divide="ignore", invalid="ignore"):
         wide = np.sqrt(2.0 * model.error / (n * np.maximum(curvatures, 0.0)))
     scale = model.scale
-    return model.centre + scale * lowest, scale * np.clip(np.nan_to_num(wide, nan=1.0), NARROWEST, 1.0)
+    wide = scale * np.clip(np.nan_to_num(wide, nan=1.0), NARROWEST, 1.0)
+    return WarmStart(model.centre + scale * lowest, wide, curvatures / scale**2)
 
 
 class _Model(NamedTuple):
