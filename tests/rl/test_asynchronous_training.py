@@ -14,6 +14,10 @@ import numpy as np
 import pytest
 
 from cones import CheckpointError, InputError, rl
+from cones.experiments.toml import experiment_from
+from cones.records import Folder, execute, read_record
+from cones.rl.spec import TrainingRun
+from cones.rl.training import Training, TrainingPause
 from cones.run.journal import events_of
 
 SETTINGS: dict[str, Any] = {"hidden": [4], "popsize": 6, "evaluate_every": 4, "evaluation_episodes": 2, "rng": 0}
@@ -111,3 +115,19 @@ def test_a_run_by_populations_has_no_journal(tmp_path: Path) -> None:
     assert not list((tmp_path / "runs").glob("*.journal"))
     with pytest.raises(InputError, match="expected an asynchronous run, got one by populations"):
         rl.replay(tmp_path)
+
+
+def test_an_experiment_may_be_asynchronous_and_is_left_and_continued(tmp_path: Path) -> None:
+    """Without a journal: what was out when it was left is asked for again."""
+    task = {"task": "Hopper-v5", "timesteps": 3000, "hidden": 4, "evaluate_every": 3, "asynchronous": True}
+    (run,) = experiment_from({"name": "t", "tasks": [task], "methods": [{"method": "cones", "popsize": 6}]}).runs()[:1]
+    assert isinstance(run, TrainingRun)
+    folder = Folder(tmp_path)
+    folder.runs.mkdir(parents=True)
+    assert not execute(Training, run, folder, paused=TrainingPause(timesteps=1000))
+    before = read_record(folder.record_path(run)).columns["timesteps"]
+    assert 1000 <= before[-1] < 3000
+    assert execute(Training, run, folder)
+    after = read_record(folder.record_path(run)).columns["timesteps"]
+    np.testing.assert_array_equal(after[: len(before)], before)
+    assert after[-1] >= 3000

@@ -222,6 +222,8 @@ class Training(Session):
         self.problems = self._last.problems
 
     def begun(self) -> None:
+        if self.asynchronous and self._journal is None and isinstance(self.strategy, IncrementalStrategy):
+            self.strategy.ask_again()  # what was out when the checkpoint was written
         if self.evaluation_is_due():  # the run was interrupted before it
             self._evaluate()
             self.report(self)
