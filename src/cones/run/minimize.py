@@ -113,7 +113,8 @@ def minimize(
             candidate, is evaluated first, and is the result if nothing is better; not if `maxfev` leaves no room for it
             beside the first population.
         initial: instead of x0, what is known: evaluations (X, y) of this function or of a similar one, a result, the
-            path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`.
+            path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`. From 41 to 1000
+            dimensions the first evaluations refine a start that evaluations have given; see `cones.run.refine`.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
