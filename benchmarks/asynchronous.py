@@ -26,6 +26,9 @@ import numpy as np
 
 import cones
 from cones.incremental import IncrementalStrategy
+from cones.plots.colours import COLOURS
+from cones.plots.drawing import new_figure, save_figure, style_axis
+from cones.plots.labels import label_ends
 from cones.types import Vector
 
 __all__ = ["PROBLEMS", "durations", "real", "simulated", "table"]
@@ -145,40 +148,49 @@ def _value(row: dict[str, Any], name: str) -> float:
 
 
 def figure(out: str = "results/asynchronous/workers.png") -> None:
-    import matplotlib.pyplot as plt
+    """Evaluations, time and busy workers against the number of workers, asynchronous and by whole populations."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator, PercentFormatter
 
+    # Both are CoNES: its colour is that of what is new here, and grey that of what it is compared with.
+    kinds = {True: ("asynchronous", COLOURS["CoNES"]), False: ("by populations", "#555555")}
     rows = [row for row in _rows() if row["popsize"] >= row["workers"] // 8]
-    panels, axes = plt.subplots(len(PROBLEMS), 3, figsize=(11, 6.2), sharex=True, layout="constrained")
-    styles = {
-        (True, False): ("C0", "-"),
-        (True, True): ("C0", "--"),
-        (False, False): ("C3", "-"),
-        (False, True): ("C3", "--"),
-    }
+    drawing = new_figure((3.3 * 3 + 0.9, 2.7 * len(PROBLEMS) + 0.4))
+    axes = drawing.subplots(len(PROBLEMS), 3, squeeze=False, sharex=True)
     for line, problem in zip(axes, PROBLEMS, strict=True):
-        for (asynchronous, large), (colour, style) in styles.items():
-            some = [
-                row
-                for row in rows
-                if row["problem"] == problem
-                and row["asynchronous"] is asynchronous
-                and (row["popsize"] == row["workers"]) is large
-            ]
-            counts = sorted({row["workers"] for row in some})
-            kind = "asynchronous" if asynchronous else "whole populations"
-            label = f"{kind}, {'popsize = workers' if large else 'default popsize, at least workers / 8'}"
-            for panel, name in zip(line, ("evaluations", "time", "busy"), strict=True):
+        for axis, name in zip(line, ("evaluations", "time", "busy"), strict=True):
+            ends = []
+            for (asynchronous, (kind, colour)), large in product(kinds.items(), (False, True)):
+                some = [
+                    row
+                    for row in rows
+                    if (row["problem"], row["asynchronous"]) == (problem, asynchronous)
+                    and (row["popsize"] == row["workers"]) is large
+                ]
+                counts = sorted({row["workers"] for row in some})
                 medians = [np.median([_value(row, name) for row in some if row["workers"] == w]) for w in counts]
-                panel.plot(counts, medians, style, color=colour, marker="o", markersize=3, label=label)
-                panel.set_xscale("log")
-                panel.set_yscale("linear" if name == "busy" else "log")
-        for panel, title in zip(line, ("evaluations to 1e-6", "time to 1e-6", "workers busy"), strict=True):
-            panel.set_title(f"{problem}: {title}", fontsize=9)
-        line[2].set_ylim(0.0, 1.05)
-    for panel in axes[-1]:
-        panel.set_xlabel("workers")
-    axes[0, 2].legend(fontsize=7, loc="center")
-    panels.savefig(out, dpi=120)
+                style = {"linestyle": (0, (4, 2)), "linewidth": 1.0} if large else {"linewidth": 1.6}
+                axis.plot(counts, medians, color=colour, marker="o", markersize=2.5, **style)
+                if not large:
+                    ends.append((float(medians[-1]), kind, colour))
+            axis.set_xscale("log")
+            title = {"evaluations": "evaluations to 1e-6", "time": "time to 1e-6", "busy": "workers busy"}[name]
+            style_axis(axis, f"{problem}: {title}", "workers" if problem == list(PROBLEMS)[-1] else "")
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_xticks([10, 100, 1000])
+            if name == "busy":
+                axis.set_ylim(0.0, 1.05)
+                axis.yaxis.set_major_formatter(PercentFormatter(1.0))
+                label_ends(axis, ends)
+            else:
+                axis.set_yscale("log")
+                axis.yaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+                axis.yaxis.set_minor_locator(NullLocator())
+                axis.yaxis.set_minor_formatter(NullFormatter())
+                axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace(",", " ")))
+    drawing.suptitle(
+        "Medians of up to two seeds; dashed: popsize = workers, else its default, at least workers / 8", fontsize=9
+    )
+    save_figure(drawing, out)
 
 
 def real(problems: Iterable[str] = PROBLEMS, workers: int = 8, unit: float = UNIT, seed: int = 0) -> str:

@@ -169,7 +169,14 @@ class Arrivals(Storable):
 
     def knows(self, key: bytes) -> bool:
         """True if a candidate with these bits is out, or was told lately."""
-        return key in self._keys or key in self._told
+        return key in self._keys or self._was_told(key)
+
+    def _was_told(self, key: bytes) -> bool:
+        """True if a candidate with these bits, or one whose rounding to float32 they are, was told lately."""
+        row = np.frombuffer(key, self.dtype)
+        with np.errstate(over="ignore"):
+            rounded = row.astype(np.float32)
+        return key in self._told or (np.array_equal(row, rounded) and rounded.tobytes() in self._told)
 
     def identified(self, rows: Matrix) -> list[Identity]:
         """The identities of candidates that are out; an error that names a row that is not."""
@@ -183,11 +190,11 @@ class Arrivals(Storable):
         return found
 
     def _reason(self, key: bytes) -> str:
-        if key in self._told or key in self._keys:
+        if key in self._keys or self._was_told(key):
             return "a candidate that was told before"
         return (
-            "which is none of them: it is of another run, was changed, or has been out for more than "
-            f"{OLDEST} iterations; tell_known() takes evaluations of any origin"
+            "which is none of them: it is of another run, was changed, has less than the precision of float32, or has "
+            f"been out for more than {OLDEST} iterations; tell_known() takes evaluations of any origin"
         )
 
     def arrived(self, identities: Sequence[Identity], losses: Vector, restart: int) -> None:
@@ -243,7 +250,7 @@ class Arrivals(Storable):
         same.remove(identity)
         if not same:
             del self._keys[key]
-        self._told[key] = None
+        self._told[key] = self._told[row.astype(np.float32).tobytes()] = None
         while len(self._told) > KEPT_KEYS:
             self._told.popitem(last=False)
 

@@ -112,20 +112,38 @@ class IncrementalStrategy(Strategy):
         rows = np.asarray(X)
         if rows.ndim != 2 or rows.shape[1] != self.state.belief.dim or rows.dtype.kind not in "fiu":
             return False
-        keys = {row.tobytes() for row in np.ascontiguousarray(rows, self.noise.dtype)}
+        if whole is not None and self._adopted != self.state.iteration and np.array_equal(rows, whole.astype("f4")):
+            return False
+        rows = self._unrounded(rows)
+        keys = {row.tobytes() for row in rows}
         if whole is not None and not keys.isdisjoint(row.tobytes() for row in whole):
             return True
         if self.arrivals is None:
             return False
-        return any(map(self.arrivals.knows, keys)) or (whole is None and bool(self.arrivals.out))
+        by_itself = whole is None or rows.shape != np.shape(whole)
+        return any(map(self.arrivals.knows, keys)) or (by_itself and bool(self.arrivals.out))
 
     def _tell_some(self, X: Any, values: ArrayLike) -> None:
         arrivals = self._single()
-        rows = np.ascontiguousarray(check_array("X", X), self.noise.dtype)
+        rows = self._unrounded(check_array("X", X))
         losses = _losses_of(values, len(rows))
         if self._asked is not None and self._adopted != self.state.iteration:
             self.adopt()
         self.tell_identified(arrivals.identified(rows), losses)
+
+    def _unrounded(self, rows: Matrix) -> Matrix:
+        """Rows of candidates; those that went through float32, as in JAX and PyTorch, as they were before."""
+        rows = np.ascontiguousarray(rows, self.noise.dtype)
+        with np.errstate(over="ignore"):
+            if rows.dtype == np.float32 or not np.array_equal(rows.astype(np.float32), rows):
+                return rows
+            known = [] if self._asked is None else [np.asarray(self._asked[1])]
+            known += [] if self.arrivals is None else [self.arrivals.candidates(list(self.arrivals.out))]
+            originals: dict[bytes, dict[bytes, Vector]] = {}  # of which one is known by its rounding, if it is the only
+            for row in (row for part in known for row in part):
+                originals.setdefault(row.astype(np.float32).tobytes(), {})[row.tobytes()] = row
+            found = [originals.get(row.astype(np.float32).tobytes(), {}) for row in rows]
+            return np.array([next(iter(o.values())) if len(o) == 1 else r for o, r in zip(found, rows, strict=True)])
 
     def adopt(self) -> None:
         """Let the candidates of the last `ask()` be told one by one; `tell` does this for a part of them."""
@@ -166,6 +184,10 @@ class IncrementalStrategy(Strategy):
         points = points.astype(self.noise.dtype)
         arrivals.known(points, losses)
         self._count(points, losses, 0)
+
+    def count_aside(self, candidates: Matrix, losses: Vector) -> None:
+        """Count evaluations that do not move the belief. The best of them is the result until a better one is told."""
+        self._count(candidates, losses, len(losses))
 
     def _count(self, candidates: Matrix, losses: Vector, evaluations: int) -> None:
         """Count results as they come; the best one counts before the belief moves."""

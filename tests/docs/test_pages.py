@@ -116,3 +116,13 @@ def test_pictures_and_prints_are_those_of_their_block(tmp_path: Path, monkeypatc
     page = tmp_path / "page.md"
     page.write_text("```python\nopen('a.png', 'w').close()\n```\n\n```bash\necho b; touch c.png\n```\n")
     assert [(ran.printed, *map(str, ran.pictures)) for ran in run_page(page)] == [("", "a.png"), ("b\n", "c.png")]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/tutorials/first.md"])
+def test_the_quick_start_needs_numpy_and_scipy_alone(page: str, tmp_path: Path) -> None:
+    block = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)[0]
+    extras = ("matplotlib", "cma", "cmaes", "gymnasium", "mujoco", "numba", "pandas", "cvxpy", "ray", "distributed")
+    hidden = f"import sys\nsys.modules.update(dict.fromkeys({extras!r}))\n"
+    script = tmp_path / "quick.py"
+    script.write_text(hidden + block)
+    subprocess.run([sys.executable, str(script)], cwd=tmp_path, check=True, capture_output=True)

@@ -208,6 +208,9 @@ if __name__ == "__main__":
             settings = dict(sigma0=0.5, popsize=12, rng=0, maxiter=4)
             result = cones.minimize(loss, np.zeros(5), workers=executor, chunked=chunked, **settings)
             print(result.mean.tolist())
+        settings = dict(sigma0=0.5, popsize=6, rng=0, maxfev=200, noisy=False)
+        result = cones.minimize(loss, np.zeros(5), workers=executor, asynchronous=True, **settings)
+        print([result.nfev, result.fun, loss(result.x)])
 """
 
 
@@ -225,7 +228,10 @@ def test_mpi(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=120, env=environment, check=True,
     )  # fmt: skip
     expected = cones.minimize(loss, START, **SETTINGS).mean.tolist()
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected, expected]
+    *means, (evaluations, best, again) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert means == [expected, expected]
+    assert 190 < evaluations <= 200
+    assert best == again < 0.5  # asynchronous: whichever results came first
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +258,18 @@ def test_dask(dask_cluster: Any, chunked: bool, tmp_path: Path) -> None:
     assert_same_run(raising, expected)
     with pytest.raises(ZeroDivisionError):
         cones.minimize(Fails("raise", tmp_path / "..", times=10**6), START, workers=client, **SETTINGS)
+
+
+def test_dask_asynchronously(dask_cluster: Any, tmp_path: Path) -> None:
+    _, client = dask_cluster
+    settings: dict[str, Any] = {"sigma0": 0.5, "popsize": 6, "rng": 0, "maxfev": 200, "noisy": False}
+    path = tmp_path / "run.ckpt"
+    result = cones.minimize(loss, START, workers=client, asynchronous=True, checkpoint=path, restarts=0, **settings)
+    assert 190 < result.nfev <= 200
+    assert result.fun == loss(result.x) < 0.5
+    del settings["noisy"]
+    again = cones.replay(f"{path}.journal", cones.CoNES(START, **settings))
+    np.testing.assert_array_equal(again.state.belief.mean, result.belief.mean)
 
 
 def test_dask_with_a_worker_killed(dask_cluster: Any) -> None:

@@ -59,6 +59,10 @@ if __name__ == "__main__":
     for chunked in (False, True):
         check(cones.minimize(loss, start, workers="ray", chunked=chunked, **settings))
     print("plain", flush=True)
+    more = dict(sigma0=0.5, popsize=6, rng=0, maxfev=120, noisy=False)
+    result = cones.minimize(loss, start, workers="ray", asynchronous=True, **more)
+    assert 110 < result.nfev <= 120 and result.fun == loss(result.x) < 1.5, result
+    print("asynchronous", flush=True)
     for how, more in (("raise", {}), ("hang", {"timeout": 2.0})):
         place = folder / how
         place.mkdir()
@@ -123,6 +127,7 @@ def test_ray(tmp_path: Path) -> None:
         "died",
         "program",
         "plain",
+        "asynchronous",
         "raise",
         "hang",
         "raises",

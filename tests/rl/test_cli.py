@@ -54,6 +54,16 @@ def tags_of(events: Path) -> set[str]:
     return {name for name in ("mean_reward", "population_reward", "spread") if name.encode() in text}
 
 
+def test_early_ends_and_asynchronous_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "run")
+    flags = ["--linear", "--popsize", "40", "--threads", "1", "--quiet", "--early-end", "--asynchronous"]
+    assert main(["train", "Reacher-v5", "--timesteps", "12000", "--out", folder, *flags]) == 0
+    assert "early ends have saved" in capsys.readouterr().out
+    assert list((tmp_path / "run" / "runs").glob("*.journal"))
+    assert main(["resume", folder, "--timesteps", "16000", "--threads", "1", "--quiet"]) == 0
+    assert "(the budget is spent)" in capsys.readouterr().out
+
+
 def test_evaluate(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(trained), "--episodes", "5", "--threads", "1"]) == 0
     text = capsys.readouterr().out

@@ -353,7 +353,7 @@ def test_the_record_of_a_smaller_budget_is_of_the_same_run(tmp_path: Path) -> No
 def test_it_goes_on_after_a_fault_that_was_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"timesteps": 400, "popsize": 4, "threads": 1, "hidden": []}
     with monkeypatch.context() as patch:
-        patch.setattr("cones.rl.gymnasium_episode.played", lambda *_: iter([([0.0, 0.0], float("nan"))]))
+        patch.setattr("cones.rl.gymnasium_episode.played", lambda *_: iter([([0.0, 0.0], float("nan"), True)]))
         assert rl.train("environments:PointBox-v0", out=tmp_path, **settings).stop == "no_finite_loss"
     assert rl.resume(tmp_path, threads=1).stop == "timesteps"
 

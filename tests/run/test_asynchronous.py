@@ -20,6 +20,7 @@ import pytest
 import cones
 from cones import InputError
 from cones.evaluate import DispatchEvaluator, Objective, ThreadEngine
+from cones.evaluate.dispatch import QueueLength
 from cones.run.journal import events_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -219,3 +220,33 @@ def test_resume_needs_the_journal(tmp_path: Path) -> None:
 def test_too_many_workers_for_the_population_warn() -> None:
     with ThreadPoolExecutor(33) as pool, pytest.warns(RuntimeWarning, match="asynchronous: 33 workers and popsize = 4"):
         run(workers=pool, popsize=4, maxfev=60)
+
+
+@pytest.mark.parametrize(
+    ("away", "waiting", "workers", "expected"),
+    [
+        (0.005, 0.001, 8, 1),  # a result every 6 ms, and the caller is away for 5
+        (0.020, 0.001, 8, 1),
+        (0.001, 1.0, 8, 0),  # they would be idle for a ten thousandth of the time
+        (0.005, 0.001, 1, 0),  # one worker: a run that can be repeated
+    ],
+)
+def test_a_few_candidates_wait_where_workers_would_wait_for_the_caller(
+    away: float, waiting: float, workers: int, expected: int
+) -> None:
+    queue, now = QueueLength(), 0.0
+    assert queue.length(workers) == 0
+    for _ in range(100):
+        queue.left(now, 1)
+        queue.came_back(now + away)
+        now += away + waiting
+    assert queue.length(workers) == expected
+
+
+def test_no_more_wait_than_there_are_workers() -> None:
+    queue, now = QueueLength(), 0.0
+    for _ in range(100):
+        queue.left(now, 50)  # many at once
+        queue.came_back(now + 0.9)
+        now += 1.0
+    assert queue.length(8) == 8

@@ -140,3 +140,69 @@ def test_few_points_leave_the_kind_of_belief_to_the_user(settings: dict[str, Any
     result = cones.minimize(loss, initial=(X, y), maxiter=1, rng=0, **settings)
     assert isinstance(result.belief, cones.DiagonalGaussian)
     np.testing.assert_allclose(starts[0], full.mean, rtol=1e-6)
+
+
+def in_many_dimensions(fun: Any, known: Any, **more: Any) -> Any:
+    X = np.random.default_rng(3).uniform(-3.0, 0.6, (400, 60))
+    settings: dict[str, Any] = {"rng": 0, "maxfev": 1000, "vectorized": True, "restarts": 0, **more}
+    return cones.minimize(fun, initial=(X, known(X)), **settings)
+
+
+def shifted(minimum: float, weights: Any = 1.0) -> Any:
+    return lambda X: (weights * (X - minimum) ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize("weights", [1.0, np.logspace(0, 4, 60)])
+def test_one_round_finds_where_a_quadratic_has_moved_to(weights: Any) -> None:
+    """One start, 1.3 n + 10 points and the minimum of their model."""
+    result = in_many_dimensions(shifted(0.7, weights), shifted(0.5, weights), sigma0=0.2, ftarget=1e-6)
+    assert result.nfev == 1 + 88 + 1
+    np.testing.assert_allclose(result.x, 0.7, atol=1e-3)
+
+
+def test_a_refined_start_is_within_bounds_and_the_budget() -> None:
+    asked = []
+
+    def fun(X: np.ndarray) -> np.ndarray:
+        asked.append(X)
+        return shifted(0.7)(X)
+
+    result = in_many_dimensions(fun, shifted(0.5), sigma0=0.2, bounds=[(-3.0, 0.6)] * 60, maxfev=300)
+    assert np.concatenate(asked).max() <= 0.6
+    assert sum(map(len, asked)) == result.nfev <= 300
+    assert result.fun == pytest.approx(0.6, rel=0.2)  # 60 times 0.1^2
+    asked.clear()
+    in_many_dimensions(fun, shifted(0.5), maxfev=60)  # no room for a round
+    assert len(asked[1]) < 88
+
+
+def test_where_the_model_says_nothing_the_belief_takes_over() -> None:
+    calls = []
+
+    def flat(X: np.ndarray) -> np.ndarray:
+        calls.append(len(X))
+        return np.zeros(len(X)) if len(calls) < 3 else shifted(0.7)(X)
+
+    result = in_many_dimensions(flat, shifted(0.5), maxfev=200)
+    assert calls[:2] == [1, 88]
+    assert max(calls[2:]) < 88
+    assert result.nit > 0
+    noisy = in_many_dimensions(shifted(0.7), shifted(0.5), sigma0=0.2, noisy=True, maxfev=200)
+    assert noisy.history["evaluations"][0] < 60  # noise is none of its slopes: no rounds
+
+
+def test_failures_of_the_first_model_are_named_and_a_refined_run_is_the_same_from_its_checkpoint(
+    tmp_path: Path,
+) -> None:
+    def fails(X: np.ndarray) -> np.ndarray:
+        losses = shifted(0.7)(X)
+        losses[X[:, 0] > 0.8] = np.nan
+        return losses
+
+    settings: dict[str, Any] = {"sigma0": 0.2, "ftol": None, "xtol": None}
+    whole = in_many_dimensions(fails, shifted(0.5), maxiter=8, **settings)
+    path = tmp_path / "run.ckpt"
+    in_many_dimensions(fails, shifted(0.5), maxiter=3, checkpoint=path, **settings)
+    again = cones.resume(path, fails, maxiter=8)
+    np.testing.assert_array_equal(again.belief.mean, whole.belief.mean)
+    assert again.nfev == whole.nfev

@@ -27,7 +27,19 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"cones: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"cones: {message}{_hint(message)} (see {self.prog} --help)\n")
+
+
+def _hint(message: str) -> str:
+    """What to do about arguments that are left over, where that is known."""
+    _, left_over, rest = message.partition("unrecognized arguments: ")
+    if not left_over:
+        return ""
+    if all(re.fullmatch(r"[-+]?(\.?\d[\d.eE+-]*|inf)", word) for word in rest.split()):
+        return "; several numbers are separated by commas, as in 1,2,3"
+    if rest.endswith(".ckpt"):
+        return "; --resume takes no file, it continues that of --checkpoint"
+    return ""
 
 
 class _GivenOnce(argparse.Action):

@@ -85,6 +85,16 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     for name, kind, metavar, help_text in TASK_SETTINGS:
         policy.add_argument(flag(name), metavar=metavar, type=kind, help=help_text)
+    policy.add_argument(
+        "--early-end",
+        action="store_true",
+        help="end episodes that are as good as sure to be among the worse half, by their return so far",
+    )
+    policy.add_argument(
+        "--asynchronous",
+        action="store_true",
+        help="a worker that is free gets a new candidate at once; for episodes of unequal length on many workers",
+    )
     add_method_flags(
         train.add_argument_group("the method"),
         popsize="In training: 40.",
@@ -175,6 +185,7 @@ def run_train(options: argparse.Namespace) -> int:
     names = [*(setting[0] for setting in TASK_SETTINGS), "bias"]
     settings = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings |= flags_given(options)
+    settings |= {name: True for name in ("early_end", "asynchronous") if getattr(options, name)}
     if options.linear or options.hidden is not None:
         settings["hidden"] = [] if options.linear else options.hidden
     source = source_from(options.task, dict(options.env_kwargs or ()))
@@ -229,6 +240,10 @@ def _trained(
 def _say(trained: Trained, folder: str | Path) -> None:
     why = "the budget is spent" if trained.stop == TIMESTEPS.name else trained.stop
     print(f"reward of the mean policy {trained.reward:.5g} after {trained.timesteps} timesteps ({why})")
+    if trained.saved > 0.0:
+        print(
+            f"early ends have saved {trained.saved:.1%} of the timesteps, as expected from those that ran to their end"
+        )
     print(f"policy, record and checkpoint are in {folder}; see cones evaluate, play, report and resume")
 
 

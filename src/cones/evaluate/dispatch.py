@@ -58,7 +58,7 @@ class DispatchEvaluator(Evaluator):
         return self.partial.copy()
 
     def stream(self) -> Stream[Any]:
-        return _DispatchStream(self._dispatcher)
+        return _DispatchStream(self._dispatcher, self._objective)
 
     def close(self) -> None:
         self._engine.close()
@@ -109,32 +109,70 @@ class _Round(Tasks):
             raise self._raised[first]
 
 
+class QueueLength:
+    """How many candidates wait at the workers, so that none is idle while the caller is away with the last results.
+
+    With a, the time that the caller is away, and d, the time between two results, both as running means: a / d, at
+    most one per worker. None wait where the workers would be idle for less than 1% of the time, a < d workers / 100: a
+    candidate that waits grows old.
+    """
+
+    SHARE, IDLE = 0.1, 0.01  # of a new value in a mean; of the time
+
+    def __init__(self) -> None:
+        self._away, self._between = 0.0, math.inf
+        self._left: float | None = None
+
+    def came_back(self, now: float) -> None:
+        """The caller is back with new candidates."""
+        if self._left is not None:
+            self._away += self.SHARE * (now - self._left - self._away)
+
+    def left(self, now: float, results: int) -> None:
+        """The caller leaves with results."""
+        if self._left is not None:
+            between = (now - self._left) / results
+            known = not math.isinf(self._between)
+            self._between = self._between + self.SHARE * (between - self._between) if known else between
+        self._left = now
+
+    def length(self, workers: int) -> int:
+        if workers < 2 or self._away < self.IDLE * self._between * workers:
+            return 0
+        return min(workers, math.ceil(self._away / max(self._between, 1e-9)))
+
+
 class _DispatchStream(Tasks, Stream[Any]):
     """Each candidate is a task of its own, sent as soon as a worker is free."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    def __init__(self, dispatcher: Dispatcher, objective: Objective) -> None:
         Tasks.__init__(self, dispatcher)
         Stream.__init__(self)
+        self._objective = objective
         self._rows: dict[int, tuple[Any, Vector]] = {}  # by the number of the task
-        self._done: list[tuple[Any, float]] = []
+        self._done: list[tuple[Any, Any]] = []
         self._number = 0
+        self._queue = QueueLength()
 
     def free(self) -> int:
-        return self.workers - self._dispatcher.hanging() - len(self._rows)
+        return self.workers - self._dispatcher.hanging() + self._queue.length(self.workers) - len(self._rows)
 
     def put(self, key: Any, candidate: Vector) -> None:
         self._rows[self._number] = key, candidate
         self._waiting.append(Task(self._number, self._number + 1))
         self._number += 1
 
-    def take(self) -> list[tuple[Any, float]]:
+    def take(self) -> list[tuple[Any, Any]]:
         self.failures = {}
+        self._queue.came_back(time.monotonic())
         while not self._done:
             self._step(FIRST_COMPLETED)
             if self._raised:
                 raise self._raised[min(self._raised)]
             self.workers = self._engine.workers  # a cluster may grow
+        self._send()  # what waits, before the caller leaves
         done, self._done = self._done, []
+        self._queue.left(time.monotonic(), len(done))
         return done
 
     def _part(self, task: Task) -> Any:
@@ -142,12 +180,12 @@ class _DispatchStream(Tasks, Stream[Any]):
 
     def _got(self, task: Task, losses: Vector) -> None:
         key, _ = self._rows.pop(task.first)
-        self._done.append((key, float(losses.flat[0])))
+        self._done.append((key, losses[0]))
 
     def _gave_up(self, candidate: int, reason: str) -> None:
         key, _ = self._rows.pop(candidate)
         self.failures[key] = reason
-        self._done.append((key, math.nan))
+        self._done.append((key, self._objective.unknown(1)[0]))
 
     def _share(self) -> None:
         """Each task has its own candidate."""

@@ -107,6 +107,7 @@ class PoolEngine(Engine):
             self._look(min([deadline, *(w.since + w.call.timeout for w in self._workers if w.call)]) - now)
             self._end_hanging()
             self._check_starting()
+        self._hand_out()  # nobody waits while the caller is away
 
     def _start_workers(self) -> None:
         wanted = len(self._waiting) + sum(worker.call is not None for worker in self._workers)

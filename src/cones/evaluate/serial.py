@@ -45,6 +45,6 @@ class _OneAtATime(Stream[Any]):
     def put(self, key: Any, candidate: Vector) -> None:
         self._waiting.append((key, candidate))
 
-    def take(self) -> list[tuple[Any, float]]:
+    def take(self) -> list[tuple[Any, Any]]:
         key, candidate = self._waiting.popleft()
-        return [(key, float(self._objective.losses(candidate[None, :]).flat[0]))]
+        return [(key, self._objective.losses(candidate[None, :])[0])]

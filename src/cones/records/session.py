@@ -40,11 +40,13 @@ class Session(Observer, ABC):
         strategy: the strategy that is run.
         evaluator: its losses.
         report: called with the session after every iteration, and once more at the end.
+        asynchronous: True if a worker that is free gets a new candidate at once.
     """
 
     NOT_RECORDED: ClassVar[tuple[str, ...]]  # columns of the history that the record leaves out
     MEASURED: ClassVar[tuple[str, ...]]
     KEEPS_CHECKPOINT: ClassVar[bool] = False  # of a finished run, too
+    asynchronous: bool = False
 
     def __init__(self, strategy: Strategy, evaluator: Evaluator, kept: Mapping[str, Any] | None = None) -> None:
         self.strategy, self.evaluator = strategy, evaluator
@@ -133,7 +135,7 @@ def execute(
     session = make(run, read_checkpoint(folder.checkpoint_path(run), allow))
     session.report = report
     keeper = _Keeper(run, folder, session, paused)
-    iterate(session.strategy, session.evaluator, [session, keeper])
+    iterate(session.strategy, session.evaluator, [session, keeper], session.asynchronous)
     report(session)
     if keeper.trouble is not None:
         raise UnwrittenError(str(keeper.trouble)) from keeper.trouble

@@ -3,7 +3,7 @@
 Needs the extra `rl`; importing this package alone does not.
 """
 
-from cones.rl.api import Trained, evaluate, load_policy, resume, train
+from cones.rl.api import Trained, evaluate, load_policy, replay, resume, train
 from cones.rl.policy import Policy
 
-__all__ = ["Policy", "Trained", "evaluate", "load_policy", "resume", "train"]
+__all__ = ["Policy", "Trained", "evaluate", "load_policy", "replay", "resume", "train"]

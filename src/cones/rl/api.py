@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from cones.errors import InputError
 from cones.evaluate import Workers
 from cones.files import check_path
 from cones.records.folder import Folder
-from cones.records.session import UnwrittenError, execute, read_checkpoint
+from cones.records.session import Kept, UnwrittenError, execute, read_checkpoint
 from cones.rl.environments import spaces_of
 from cones.rl.episode import Episodes
 from cones.rl.kept import kept_run, listed
@@ -27,9 +26,11 @@ from cones.rl.rollouts import Placement, Rollouts, episode_of
 from cones.rl.source import Source, source_from
 from cones.rl.spec import TrainingRun, new_run
 from cones.rl.training import Training
+from cones.run.journal import events_of
+from cones.run.loop import journal_of
 from cones.types import Vector
 
-__all__ = ["Trained", "evaluate", "execute_training", "load_policy", "resume", "train"]
+__all__ = ["Trained", "evaluate", "execute_training", "load_policy", "replay", "resume", "train"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Trained:
             evaluated), spread, step and others.
         stop: why it ended; "interrupted" after Ctrl-C, "callback" if the callback raised StopIteration.
         problem: why an episode of the last iteration failed, if one did.
+        saved: the share of timesteps that early ends have saved, as expected from episodes that ran to their end.
     """
 
     policy: Policy
@@ -52,6 +54,7 @@ class Trained:
     history: dict[str, Vector]
     stop: str
     problem: str = ""
+    saved: float = 0.0
 
 
 def train(
@@ -91,8 +94,10 @@ def train(
         **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
             `bias` (True if units have one), `sigma` (initial standard deviation of the weights; by default
             from the fan-in of each unit), `episodes` per candidate, `evaluate_every` iterations,
-            `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate, radius,
-            belief and others. The paper's for its tasks by default.
+            `evaluation_episodes`, `target`, `early_end` (True: end episodes that are as good as sure to be among the
+            worse half; see `cones.rl.early_ends`), `asynchronous` (True: a worker that is free gets a new candidate at
+            once; the run then depends on the order in which results arrive); and of the method: popsize,
+            learning_rate, variance_learning_rate, radius, belief and others. The paper's for its tasks by default.
 
     Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than MuJoCo's run in
     processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.
@@ -215,8 +220,14 @@ def execute_training(
             place.declare(run.experiment())
         else:
             place.claim(run.experiment())
+
+        def make(run: TrainingRun, kept: Kept | None) -> Training:
+            session = Training(run, kept, placement, source)
+            session.journal_to(Path(journal_of(place.checkpoint_path(run))))
+            return session
+
         try:
-            execute(partial(Training, placement=placement, source=source), run, place, follow, allow=allow)
+            execute(make, run, place, follow, allow=allow)
         except KeyboardInterrupt:
             stop = "interrupted"
             if not sessions:
@@ -225,13 +236,44 @@ def execute_training(
             stop = "callback"
         except UnwrittenError:
             pass  # it was warned of; the result is not lost
-        session = sessions[0]
-        reason = session.reason()
-        return Trained(
-            session.policy(),
-            session.last("mean_reward"),
-            session.timesteps,
-            {name: np.asarray(column, dtype=np.float64) for name, column in session.columns().items()},
-            stop or ("" if reason is None else reason.name),
-            next(iter(session.problems.values()), ""),
-        )
+        return _trained(sessions[0], stop)
+
+
+def replay(folder: str | PathLike[str], *, task: Any = None, allow: Iterable[Any] = ()) -> Trained:
+    """Train again from the journal of an asynchronous run, bit for bit and without a simulation.
+
+    Args:
+        folder: what `train` was given as `out`.
+        task, allow: as for `resume`.
+    """
+    run, _ = kept_run(folder, None, [*listed(allow), *listed(task)])
+    if not run.task.asynchronous:
+        raise InputError(f"{folder}: expected an asynchronous run, got one by populations, which its seed repeats")
+    source = None if task is None else _same(source_from(task, run.task.env_kwargs or None), run.task.task)
+    journal = Path(journal_of(Folder(folder).checkpoint_path(run)))
+    session = Training(run, None, Placement(threads=1), source)
+    try:
+        session.replay(events_of(journal), journal)
+    finally:
+        session.rollouts.close()
+    return _trained(session)
+
+
+def _trained(session: Training, stop: str = "") -> Trained:
+    """The result of a training run so far."""
+    reason = session.reason()
+    columns = {name: np.asarray(column, dtype=np.float64) for name, column in session.columns().items()}
+    saved = 0.0
+    if "saved" in columns and len(columns["saved"]):
+        spent, shares = np.diff(columns["timesteps"], prepend=0.0), columns["saved"]
+        steps = float((spent * shares / (1.0 - shares)).sum())
+        saved = steps / (session.timesteps + steps)
+    return Trained(
+        session.policy(),
+        session.last("mean_reward"),
+        session.timesteps,
+        columns,
+        stop or ("" if reason is None else reason.name),
+        next(iter(session.problems.values()), ""),
+        saved,
+    )

@@ -1,7 +1,11 @@
 """An episode as an objective like any other: a row of numbers in, a row of numbers out.
 
-in:   parameters of the policy, shift and scale of its observations, seed
-out:  loss = -return, length, outcome, mean of the observations, their summed squared deviations from it
+in:   parameters of the policy, shift and scale of its observations, a floor per mark, seed
+out:  loss = -return, length, outcome, mean of the observations, their summed squared deviations from it, the return so
+      far at each mark
+
+Marks are steps at which a return so far below its floor ends the episode; there are none by default. See
+`cones.rl.early_ends`.
 """
 
 from __future__ import annotations
@@ -9,10 +13,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from cones.errors import InputError
@@ -21,9 +26,9 @@ from cones.rl.policy import Network
 from cones.rl.source import Source
 from cones.types import Matrix, Vector
 
-__all__ = ["ENDED", "Episode", "Episodes", "Summary"]
+__all__ = ["CUT", "ENDED", "Episode", "Episodes", "Summary"]
 
-ENDED = 0  # the outcome of an episode that did not fail
+ENDED, CUT = 0, -1  # outcomes of an episode that did not fail: it has come to its end, or a floor has ended it
 NUMBERS = 3  # loss, length, outcome
 
 
@@ -51,12 +56,16 @@ class Episodes:
         moments: shape (episodes, 2, observation): the mean of an episode's observations and their summed
             squared deviations from it.
         problems: why an episode failed, by index.
+        so_far: shape (episodes, marks): the return so far at each mark; the last one, where the episode was over.
+        is_cut: True where the return so far was below its floor.
     """
 
     returns: Vector
     lengths: Vector
     moments: Matrix
     problems: dict[int, str]
+    so_far: Matrix = field(default_factory=lambda: np.empty((0, 0)))
+    is_cut: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     @property
     def timesteps(self) -> int:
@@ -91,11 +100,13 @@ class Episode(ABC):
         task: makes the environment.
         network: the policy's layers. It sees (observation - shift) * scale.
         space: the environment's spaces; see `cones.rl.spaces`.
+        marks: steps at which the return so far is noted and compared with a floor.
     """
 
     task: Source
     network: Network
     space: dict[str, Any]
+    marks: tuple[int, ...] = field(default=(), kw_only=True)
 
     OUTCOMES: ClassVar[Mapping[int, str]]  # how an episode can fail; {step} is the step in which it did
     RELEASES_LOCK: ClassVar[bool] = False  # True if episodes run in parallel on the threads of one process
@@ -103,43 +114,60 @@ class Episode(ABC):
     @property
     def width(self) -> int:
         """How many numbers an episode returns."""
-        return NUMBERS + 2 * self.network.sizes[0]
+        return NUMBERS + 2 * self.network.sizes[0] + len(self.marks)
 
     @abstractmethod
-    def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
+    def run(
+        self,
+        parameters: Vector,
+        shift: Vector,
+        scale: Vector,
+        seed: int,
+        floors: Vector,
+        result: Vector,
+        moments: Matrix,
+        so_far: Vector,
+    ) -> None:
         """Run an episode from the start that gymnasium's `reset(seed=seed)` gives.
 
-        Writes return, length and outcome to `result`, and the two moments of the observations to `moments`.
+        Writes return, length and outcome to `result`, the two moments of the observations to `moments`, and the return
+        so far at each mark to `so_far`.
         """
 
     def __call__(self, row: Vector) -> Vector:
         numbers, dim, size = np.empty(self.width), self.network.dim, self.network.sizes[0]
-        shift, scale = row[dim : dim + size], row[dim + size : dim + 2 * size]
-        moments = numbers[NUMBERS:].reshape(2, size)
-        self.run(row[:dim], shift, scale, int(row[-1]), numbers[:NUMBERS], moments)
-        numbers[0] = np.nan if numbers[2] else -numbers[0]
+        shift, scale, floors = np.split(row[dim:-1], [size, 2 * size])
+        moments = numbers[NUMBERS : NUMBERS + 2 * size].reshape(2, size)
+        so_far = numbers[NUMBERS + 2 * size :]
+        self.run(row[:dim], shift, scale, int(row[-1]), floors, numbers[:NUMBERS], moments, so_far)
+        numbers[0] = np.nan if numbers[2] > ENDED else -numbers[0]
         return numbers
 
-    def rows(self, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int]) -> Matrix:
-        """One row per episode."""
+    def rows(
+        self, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int], floors: Matrix | None = None
+    ) -> Matrix:
+        """One row per episode. Without floors nothing is ended."""
         if len(parameters) != len(seeds):
             raise InputError(f"seeds: expected {len(parameters)}, one per row of parameters, got {len(seeds)}")
         count = len(seeds)
         same = np.tile(np.concatenate([shift, scale]), (count, 1))
-        return np.hstack([parameters, same, np.array(seeds, dtype=np.float64).reshape(count, 1)])
+        floors = np.full((count, len(self.marks)), -math.inf) if floors is None else floors
+        return np.hstack([parameters, same, floors, np.array(seeds, dtype=np.float64).reshape(count, 1)])
 
     def episodes(self, numbers: Matrix, failures: Mapping[int, str]) -> Episodes:
         """The results of episodes from their numbers. `failures` says why some have none."""
-        numbers = numbers.copy()
+        numbers, seen = numbers.copy(), self.width - len(self.marks)
         numbers[list(failures), 1:] = 0.0
         problems = dict(failures)
-        for k in np.flatnonzero(numbers[:, 2]):
+        for k in np.flatnonzero(numbers[:, 2] > ENDED):
             problems[int(k)] = self.OUTCOMES[int(numbers[k, 2])].format(step=int(numbers[k, 1]))
         return Episodes(
             returns=-numbers[:, 0],
             lengths=numbers[:, 1].astype(np.int64),
-            moments=numbers[:, NUMBERS:].reshape(len(numbers), 2, -1),
+            moments=numbers[:, NUMBERS:seen].reshape(len(numbers), 2, -1),
             problems=dict(sorted(problems.items())),
+            so_far=numbers[:, seen:],
+            is_cut=numbers[:, 2] == CUT,
         )
 
     def close(self) -> None:  # noqa: B027 - some hold nothing

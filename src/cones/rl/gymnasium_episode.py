@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cones.rl.environments import made
-from cones.rl.episode import ENDED, Episode
+from cones.rl.episode import CUT, ENDED, Episode
 from cones.rl.policy import NotFiniteError, Policy
 from cones.rl.source import Source
 from cones.types import Matrix, Vector
@@ -38,24 +38,42 @@ class GymnasiumEpisode(Episode):
         NOT_SEEN: "the observation after step {step} is not finite; check the environment, or wrap it",
     }
 
-    def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
+    def run(
+        self,
+        parameters: Vector,
+        shift: Vector,
+        scale: Vector,
+        seed: int,
+        floors: Vector,
+        result: Vector,
+        moments: Matrix,
+        so_far: Vector,
+    ) -> None:
         environment = _environment(self.task)
         observations: list[Vector] = []
         total, outcome = 0.0, ENDED
+        mark = 0  # the next one
         if not np.isfinite(parameters).all():
-            moments[:], result[:] = 0.0, (0.0, 0.0, NO_ACTION)
+            moments[:], result[:], so_far[:] = 0.0, (0.0, 0.0, NO_ACTION), 0.0
             return
         try:
             policy = Policy(self.task.name, self.network, parameters, shift, scale, self.space)
-            for observation, reward in played(environment, policy, seed, self.horizon):
+            for observation, reward, is_last in played(environment, policy, seed, self.horizon):
                 observations.append(observation)
                 total += reward
+                if not is_last and mark < len(self.marks) and len(observations) == self.marks[mark]:
+                    so_far[mark] = total
+                    mark += 1
+                    if total < floors[mark - 1]:
+                        outcome = CUT
+                        break
         except NotFiniteError as error:
             outcome = NOT_SEEN if error.of_observation else NO_ACTION
         except Exception as error:
             self.close()  # another attempt has a fresh environment
             error.add_note(f"cones: raised by {self.task.name} in step {len(observations) + 1} of an episode")
             raise
+        so_far[mark:] = total
         if not np.isfinite(total):
             outcome = NOT_FINITE
         seen = np.array(observations).reshape(-1, self.network.sizes[0])
@@ -70,13 +88,13 @@ class GymnasiumEpisode(Episode):
         _local.__dict__.pop("stack", ExitStack()).close()
 
 
-def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> Iterator[tuple[Vector, float]]:
-    """The steps of an episode: the observation that the policy saw, as a vector, and the reward for its action."""
+def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> Iterator[tuple[Vector, float, bool]]:
+    """The steps of an episode: the observation that the policy saw, the reward for its action, whether it is over."""
     observation, _ = environment.reset(seed=seed)
     for _ in range(horizon):
         seen = policy.seen(observation)
         observation, reward, terminated, truncated, _ = environment.step(policy.action(seen))
-        yield seen, float(reward)
+        yield seen, float(reward), bool(terminated or truncated)
         if terminated or truncated:
             return
 

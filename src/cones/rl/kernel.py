@@ -13,10 +13,10 @@ import numpy as np
 from cones.rl.dynamics import begin, observe, step
 from cones.rl.library import compiled, quiet_warnings
 
-__all__ = ["DIVERGED", "ENDED", "NOT_A_NUMBER", "act", "episode", "quiet_warnings", "replay"]
+__all__ = ["CUT", "DIVERGED", "ENDED", "NOT_A_NUMBER", "act", "episode", "quiet_warnings", "replay"]
 
 # How an episode ended.
-ENDED, DIVERGED, NOT_A_NUMBER = 0, 1, 2
+ENDED, DIVERGED, NOT_A_NUMBER, CUT = 0, 1, 2, -1
 
 
 @compiled
@@ -52,14 +52,15 @@ def act(sizes, biased, parameters, observation, shift, scale, layers, action):  
 
 @compiled
 def episode(  # type: ignore[no-untyped-def]
-    model, data, sources, ctrl, start, task, actions, horizon, sizes, biased, parameters, shift, scale, layers, moments,
-    record,
+    model, data, sources, ctrl, start, task, actions, horizon, sizes, biased, parameters, shift, scale, layers, marks,
+    floors, moments, record, so_far,
 ):  # fmt: skip
     """An episode from its start state to its end.
 
     The rows of `actions` are the lowest, the highest, and the middle and half width that outputs are scaled to. Writes
-    (return, length, how it ended) to `record`, and to `moments` the mean of the observations the policy saw and their
-    summed squared deviations from it.
+    (return, length, how it ended) to `record`, to `moments` the mean of the observations the policy saw and their
+    summed squared deviations from it, and to `so_far` the return after each number of steps in `marks`. A return below
+    the floor of its mark ends the episode.
     """
     observation = np.empty(sizes[0])
     action = np.empty(ctrl.size)
@@ -69,7 +70,7 @@ def episode(  # type: ignore[no-untyped-def]
     seen[:] = 0.0
     scatter[:] = 0.0
     begin(model, data, sources, start)
-    total, length, ended = 0.0, 0, ENDED
+    total, length, ended, mark = 0.0, 0, ENDED, 0
     while length < horizon:
         observe(sources, parts, limits, observation)
         share = 1.0 / (length + 1)
@@ -93,6 +94,14 @@ def episode(  # type: ignore[no-untyped-def]
         total += reward
         if terminal:
             break
+        if mark < marks.size and length == marks[mark]:
+            so_far[mark] = total
+            mark += 1
+            if total < floors[mark - 1]:
+                ended = CUT
+                break
+    for k in range(mark, marks.size):
+        so_far[k] = total
     record[0], record[1], record[2] = total, length, ended
 
 

@@ -32,13 +32,24 @@ class MujocoEpisode(Episode):
     }
     RELEASES_LOCK = True
 
-    def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
+    def run(
+        self,
+        parameters: Vector,
+        shift: Vector,
+        scale: Vector,
+        seed: int,
+        floors: Vector,
+        result: Vector,
+        moments: Matrix,
+        so_far: Vector,
+    ) -> None:
         simulator, sizes = Simulator.of(self.task.name), np.array(self.network.sizes)
         layers, actions = np.empty((sizes.size, sizes.max())), action_range(self.space["action"])
+        marks = np.array(self.marks, np.int64)
         with simulator.kernel.quiet_warnings():
             simulator.kernel.episode(
                 *simulator.own(), simulator.start(seed), simulator.task, actions, simulator.physics.horizon, sizes,
-                self.network.bias, parameters, shift, scale, layers, moments, result,
+                self.network.bias, parameters, shift, scale, layers, marks, floors, moments, result, so_far,
             )  # fmt: skip
 
 

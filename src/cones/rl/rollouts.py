@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from cones.checks import check_integer
 from cones.errors import InputError
-from cones.evaluate import Evaluator, Objective, PoolEngine, ThreadEngine, Workers, evaluator_from
+from cones.evaluate import Evaluator, Objective, PoolEngine, Stream, ThreadEngine, Workers, evaluator_from
 from cones.kernels.threads import thread_count
 from cones.rl.environments import import_gymnasium, spaces_of
 from cones.rl.episode import Episode, Episodes
@@ -69,10 +69,16 @@ class Rollouts:
         self.episode = episode
         self._evaluator = (placement or Placement()).evaluator(episode)
 
-    def episodes(self, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int]) -> Episodes:
+    def episodes(
+        self, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int], floors: Matrix | None = None
+    ) -> Episodes:
         """One episode per row of `parameters`, each from the start that gymnasium's `reset(seed=...)` gives."""
-        numbers = self._evaluator.losses(self.episode.rows(parameters, shift, scale, seeds))
+        numbers = self._evaluator.losses(self.episode.rows(parameters, shift, scale, seeds, floors))
         return self.episode.episodes(numbers, self._evaluator.failures)
+
+    def stream(self) -> Stream[Any]:
+        """Rows of `episode.rows` one after the other; each comes back as the row of its numbers."""
+        return self._evaluator.stream()
 
     def close(self) -> None:
         """Release threads, processes and environments."""
@@ -100,8 +106,8 @@ def network_of(task: Source | str, hidden: tuple[int, ...], bias: bool) -> tuple
     return Network((flat_size(space["observation"]), *hidden, flat_size(space["action"])), bias), space
 
 
-def episode_of(task: Source | str, network: Network, space: dict[str, object]) -> Episode:
+def episode_of(task: Source | str, network: Network, space: dict[str, object], marks: tuple[int, ...] = ()) -> Episode:
     """The fastest episodes for a task: compiled ones for gymnasium's MuJoCo tasks, gymnasium's for any other."""
     source = source_from(task)
     kind = MujocoEpisode if source.is_plain and source.name in PHYSICS else GymnasiumEpisode
-    return kind(source, network, space)
+    return kind(source, network, space, marks=marks)

@@ -19,6 +19,7 @@ from cones.rl.environments import spaces_of
 from cones.rl.policy import Network
 from cones.rl.source import Source, source_from
 from cones.rl.tasks import PAPER
+from cones.run.iterate import check_asynchronous
 from cones.steps import Balls
 from cones.strategy import Strategy
 
@@ -45,6 +46,8 @@ class TaskSpec:
     evaluation_episodes: int = 10
     target: float | None = None  # a reward to reach; it ends nothing
     env_kwargs: dict[str, Any] = field(default_factory=dict)  # what the environment is made with
+    early_end: bool = False  # end episodes that are as good as sure to be among the worse half
+    asynchronous: bool = False  # a worker that is free gets a new candidate at once
 
     @property
     def label(self) -> str:
@@ -56,8 +59,9 @@ class TaskSpec:
 
     def specification(self) -> dict[str, Any]:
         data = asdict(self)
-        if not self.env_kwargs:
-            del data["env_kwargs"]  # records from before there were any are the same
+        for name in ("env_kwargs", "early_end", "asynchronous"):
+            if not data[name]:
+                del data[name]  # records from before there was one are the same
         return data
 
     @staticmethod
@@ -75,7 +79,7 @@ class TaskSpec:
 
 TASK_KEYS = (
     "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target",
-    "env_kwargs",
+    "env_kwargs", "early_end", "asynchronous",
 )  # fmt: skip
 
 
@@ -104,6 +108,8 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
         target=None if target is None else check_number(f"{place}target", target),
         env_kwargs=source_from(task, given.get("env_kwargs")).kwargs,
+        early_end=check_bool(f"{place}early_end", given.get("early_end", False)),
+        asynchronous=check_bool(f"{place}asynchronous", given.get("asynchronous", False)),
     )
 
 
@@ -190,5 +196,7 @@ def new_run(source: Source, method: str, rng: int, timesteps: float | None, sett
     spec = task_from({"task": source.name, "timesteps": timesteps, "env_kwargs": source.kwargs, **of_task})
     run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
     spaces_of(source)
-    run.strategy(Network((4, 2)))  # settings that cannot work are found before anything is written
+    strategy = run.strategy(Network((4, 2)))  # settings that cannot work are found before anything is written
+    if spec.asynchronous:
+        check_asynchronous(strategy)
     return run

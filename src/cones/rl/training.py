@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cones.errors import CheckpointError
-from cones.evaluate import Candidates, Evaluator
+from cones.evaluate import Candidates, Evaluator, Stream
+from cones.incremental import IncrementalStrategy
 from cones.progress.stopping import StopReason
 from cones.records.folder import Folder, Named
 from cones.records.session import Kept, Pause, Session
+from cones.rl.arriving import Arrived, CandidateStream, listed_episodes
+from cones.rl.early_ends import CONTROL_EVERY, MARKS, EarlyEnds
 from cones.rl.episode import Episodes
 from cones.rl.normaliser import Normaliser
 from cones.rl.policy import Policy
@@ -21,6 +26,7 @@ from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
 from cones.rl.source import Source
 from cones.rl.spec import TrainingRun
 from cones.rl.tasks import PAPER
+from cones.run.journal import Journal, events_of, replay_events
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 
@@ -64,13 +70,21 @@ class Training(Session):
         self.network, self._space = network_of(self._source, run.task.hidden, run.task.bias)
         self.problems: dict[int, str] = {}  # of the last iteration's episodes
         strategy, extra = kept or (run.strategy(self.network), None)
-        seen = Normaliser.empty(self.network.sizes[0])
+        seen, early, self._events = Normaliser.empty(self.network.sizes[0]), EarlyEnds.empty(), 0
+        self._arrived = Arrived(seen, early)
         if extra is not None:
             self._check(strategy, extra)
-            seen = extra["normaliser"]
-        self.rollouts = Rollouts(episode_of(self._source, self.network, self._space), placement)
+            seen, early = extra["normaliser"], extra.get("early_ends", early)
+            self._arrived, self._events = extra.get("arrived", self._arrived), extra.get("events", 0)
+        marks = MARKS if run.task.early_end else ()
+        self.rollouts = Rollouts(episode_of(self._source, self.network, self._space, marks), placement)
         super().__init__(strategy, _Returns(self), extra)
-        self._seen = {self.iteration: seen}  # by iteration: the next one's counts once the strategy is told
+        self.asynchronous = run.task.asynchronous
+        # By iteration: the next one's counts once the strategy is told.
+        self._seen, self._early = {self.iteration: seen}, {self.iteration: early}
+        self._journal: Journal | None = None
+        self._stream: CandidateStream | None = None
+        self._tested = -1  # the last iteration whose mean policy is being evaluated
 
     def _check(self, strategy: Strategy, extra: dict[str, Any]) -> None:
         kept = extra.get("task")
@@ -87,9 +101,15 @@ class Training(Session):
                 f"and the policy {self.network.dim}"
             )
 
+        for name, kind in (("early_ends", EarlyEnds), ("arrived", Arrived), ("events", int)):
+            if name in extra and not isinstance(extra[name], kind):
+                raise CheckpointError(
+                    f"{self.run.name}: the checkpoint has {name} of type {type(extra[name]).__name__}"
+                )
+
     @property
     def normaliser(self) -> Normaliser:
-        return self._seen[self.iteration]
+        return self._arrived.normaliser if self.asynchronous else self._seen[self.iteration]
 
     @property
     def timesteps(self) -> int:
@@ -117,11 +137,69 @@ class Training(Session):
         if not self._before.count and self.run.task.task not in PAPER:
             first = self._episodes(rows, WARM_UP, self._before)
             self._before, self._warm_up = first.merged_into(self._before), first.timesteps
-        self._last = self._episodes(rows, TRAINING, self._before)
-        returns: Vector = self._last.returns.reshape(-1, count).mean(axis=1)
-        return returns
+        self._is_control = np.arange(len(rows)) // count % CONTROL_EVERY == 0
+        floors = self._early[self.iteration].floors() if self.run.task.early_end else None
+        lowest = None if floors is None else np.where(self._is_control[:, None], -math.inf, floors.floors)
+        self._last = self._episodes(rows, TRAINING, self._before, lowest)
+        returns = self._last.returns
+        self._saved: Vector | None = None  # steps, of each episode
+        if floors is not None:
+            returns, self._saved = floors.expected(self._last)
+        means: Vector = returns.reshape(-1, count).mean(axis=1)
+        return means
+
+    def stream(self) -> Stream[Any]:
+        """The returns of candidates one after the other, for asynchronous training."""
+        if not self._arrived.normaliser.count and self.run.task.task not in PAPER:
+            candidates = np.asarray(self.strategy.candidates())
+            self._see(False, listed_episodes(self._episodes(candidates, WARM_UP, self._arrived.normaliser)))
+        count = self.run.task.episodes
+        self._stream = CandidateStream(self.rollouts, self.run.seed, count, self._arrived, self._see)
+        return self._stream
+
+    def _see(self, is_control: bool, episodes: dict[str, Any]) -> None:
+        if self._journal is not None:
+            self._journal("seen", is_control, episodes)
+        self._arrived.see(is_control, episodes)
+        self.problems = {int(k): why for k, why in episodes["problems"].items()}
+
+    def journal_to(self, path: Path) -> None:
+        """Go on after the events of a journal, if there is one, and write further ones to it."""
+        if self.asynchronous and isinstance(self.strategy, IncrementalStrategy):
+            if self._events or path.exists():
+                events = events_of(path)
+                if len(events) < self._events:
+                    raise CheckpointError(f"{path}: expected at least {self._events} events, got {len(events)}")
+                self.replay(events[self._events :], path)
+                self._events = len(events)
+            self.strategy.journal = self._journal = Journal(path, self._events if path.exists() else None)
+            self.strategy.ask_again()
+
+    def replay(self, events: Iterable[list[Any]], path: Path) -> None:
+        """Count events of a journal as if they had just happened."""
+        strategy = self.strategy
+        assert isinstance(strategy, IncrementalStrategy)
+        for kind, *content in events:
+            if kind == "seen":
+                self._arrived.see(*content)
+            elif kind == "row":
+                iteration, numbers = content
+                self._rows[iteration] |= numbers
+            else:
+                iteration = self.iteration
+                if kind == "tell":
+                    self.evaluated(np.array(content[1], np.float64), 0.0)
+                replay_events([[kind, *content]], strategy, path)
+                if self.iteration > iteration:
+                    super().told(0.0)
+                    self._arrived.next_iteration()
 
     def evaluated(self, losses: Vector, seconds: float) -> None:
+        if self.asynchronous:
+            self._arrived.losses += losses.tolist()
+            self._arrived.seconds += seconds
+            self._rows[self.iteration :] = [self._arrived.row()]
+            return
         super().evaluated(losses, seconds)
         good = -losses[~np.isnan(losses)]
         self._rows[self.iteration] |= {
@@ -129,6 +207,14 @@ class Training(Session):
             "population_reward": float(good.mean()) if good.size else math.nan,
             "population_best": float(good.max()) if good.size else math.nan,
         }
+        if self._saved is not None:
+            steps, saved = self._last.timesteps, float(self._saved.sum())
+            ended = int(self._last.is_cut.sum())
+            self._rows[self.iteration] |= {"ended": ended, "saved": saved / (steps + saved)}
+            early = self._early[self.iteration]
+            self._early = {self.iteration: early, self.iteration + 1: early.after(self._last, self._is_control)}
+        else:
+            self._early[self.iteration + 1] = self._early[self.iteration]
         self._seen = {
             self.iteration: self.normaliser,
             self.iteration + 1: self._last.merged_into(self._before),
@@ -136,38 +222,77 @@ class Training(Session):
         self.problems = self._last.problems
 
     def begun(self) -> None:
+        if self.asynchronous and self._journal is None and isinstance(self.strategy, IncrementalStrategy):
+            self.strategy.ask_again()  # what was out when the checkpoint was written
         if self.evaluation_is_due():  # the run was interrupted before it
             self._evaluate()
             self.report(self)
 
     def told(self, seconds: float) -> None:
         super().told(seconds)
+        self._arrived.next_iteration()
         if self.evaluation_is_due():
             self.report(self)
-            self._evaluate()
+            if self._stream is not None and not self._is_spent():
+                self._evaluate_beside(self._stream)
+            else:
+                self._evaluate()
 
     def evaluation_is_due(self) -> bool:
         """True if the mean policy is to be evaluated before the next iteration."""
         iteration, task = self.iteration, self.run.task
         if not iteration or "mean_reward" in self._rows[iteration - 1]:
             return False
-        last = self.timesteps >= task.timesteps or self.strategy.stop() is not None
-        return last or iteration % task.evaluate_every == 0
+        return self._is_spent() or (iteration % task.evaluate_every == 0 and iteration > self._tested)
+
+    def _is_spent(self) -> bool:
+        return self.timesteps >= self.run.task.timesteps or self.strategy.stop() is not None
 
     def _evaluate(self) -> None:
         begin = time.perf_counter()
-        mean = self.strategy.state.belief.mean
-        rows = np.tile(mean, (self.run.task.evaluation_episodes, 1))
-        episodes = self._episodes(rows, EVALUATION, self.normaliser)
-        self._rows[self.iteration - 1] |= {
+        episodes = self._episodes(self._copies_of_mean(), EVALUATION, self.normaliser)
+        self._note_test(self.iteration - 1, episodes, time.perf_counter() - begin)
+
+    def _evaluate_beside(self, stream: CandidateStream) -> None:
+        """Evaluate the mean policy while candidates are evaluated."""
+        begin, iteration, seen = time.perf_counter(), self.iteration, self.normaliser
+        copies = self._copies_of_mean()
+        rows = self.rollouts.episode.rows(copies, seen.shift, seen.scale, self._seeds(EVALUATION, len(copies)))
+        self._tested = iteration
+
+        def then(episodes: Episodes) -> None:
+            self._note_test(iteration - 1, episodes, time.perf_counter() - begin)
+            self.report(self)
+
+        stream.evaluate(rows, then)
+
+    def _copies_of_mean(self) -> Matrix:
+        return np.tile(self.strategy.state.belief.mean, (self.run.task.evaluation_episodes, 1))
+
+    def _note_test(self, row: int, episodes: Episodes, seconds: float) -> None:
+        numbers = {
             "mean_reward": float(episodes.returns.mean()),
             "mean_reward_deviation": float(episodes.returns.std()),
-            "test_seconds": time.perf_counter() - begin,
+            "test_seconds": seconds,
         }
+        if self._journal is not None:
+            self._journal("row", row, numbers)
+        self._rows[row] |= numbers
 
-    def _episodes(self, parameters: Matrix, purpose: int, seen: Normaliser) -> Episodes:
-        words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(len(parameters))
-        return self.rollouts.episodes(parameters, seen.shift, seen.scale, [int(word) for word in words])
+    def _seeds(self, purpose: int, count: int) -> list[int]:
+        words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(count)
+        return [int(word) for word in words]
+
+    def _episodes(self, parameters: Matrix, purpose: int, seen: Normaliser, floors: Matrix | None = None) -> Episodes:
+        seeds = self._seeds(purpose, len(parameters))
+        return self.rollouts.episodes(parameters, seen.shift, seen.scale, seeds, floors)
+
+    def columns(self) -> dict[str, Any]:
+        columns = super().columns()
+        if self.run.task.early_end:
+            rows = self._rows[: self.iteration]
+            columns |= {name: [row.get(name, math.nan) for row in rows] for name in ("ended", "saved")}
+        return columns
 
     def headline(self) -> str:
         found = self.last("mean_reward")
@@ -197,7 +322,12 @@ class Training(Session):
         return Policy(task.task, self.network, mean, seen.shift, seen.scale, self._space, task.env_kwargs, source)
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}
+        state = {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}
+        if self.run.task.early_end:
+            state["early_ends"] = self._early.get(self.iteration, EarlyEnds.empty())
+        if self.asynchronous:
+            state |= {"arrived": self._arrived, "events": 0 if self._journal is None else self._journal.count}
+        return state
 
     def write_results(self, folder: Folder, run: Named) -> None:
         self.policy().save(folder.policy_path(run))
@@ -212,6 +342,9 @@ class _Returns(Evaluator):
 
     def losses(self, candidates: Candidates) -> Vector:
         return -self._training.returns(candidates)
+
+    def stream(self) -> Stream[Any]:
+        return self._training.stream()
 
     def close(self) -> None:
         self._training.rollouts.close()

@@ -49,7 +49,7 @@ def record_video(policy: Policy, path: str | Path, steps: int = 1000, rng: int =
             )
             writer: Any
             with imageio.get_writer(path, **options) as writer:
-                for step, (_, gain) in enumerate(played(environment, policy, rng, steps)):
+                for step, (_, gain, _) in enumerate(played(environment, policy, rng, steps)):
                     reward += gain
                     if step % every == 0:
                         writer.append_data(environment.render())

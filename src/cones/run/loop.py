@@ -24,6 +24,7 @@ from cones.run.journal import Journal
 from cones.run.noise import Estimate, FinalEvaluations
 from cones.run.notebook import NotebookProgress, in_notebook
 from cones.run.racing import RaceReport
+from cones.run.refine import Refinement, refines
 from cones.run.replicating import Replicates
 from cones.run.start import StartEvaluation
 from cones.space.lagrangian import split
@@ -51,11 +52,12 @@ def run_to_end(
     asynchronous: bool = False,
     events: int | None = None,
     replication: Replication | None = None,
+    curvatures: Vector | None = None,
 ) -> Result:
     """Run the loop to its end. The result, or the exception, includes all evaluations.
 
     `estimate` is that of the checkpoint from which the run continues, `function` the name for it, `events` the length
-    of its journal, `replication` what it knew about replicates.
+    of its journal, `replication` what it knew about replicates. `curvatures` are those of a warm start.
     """
     outcome = _Outcome(strategy, evaluator, noisy, estimate or Estimate())
     race = RaceReport(strategy, evaluator) if isinstance(evaluator, RacingEvaluator) else None
@@ -65,6 +67,8 @@ def run_to_end(
     reports: list[RaceReport | Replicates] = [report for report in (race, replicates) if report is not None]
     display = _Display(strategy) if disp else None
     observers: list[Observer] = [StartEvaluation(strategy, evaluator, outcome.failed_in), outcome, outcome.final]
+    if curvatures is not None and refines(strategy):
+        observers.insert(1, Refinement(strategy, evaluator, curvatures, outcome.failed_in))
     observers += reports
     try:
         if callback is not None and not callable(callback):

@@ -34,7 +34,7 @@ from cones.run.loop import run_to_end
 from cones.run.noise import with_reserve
 from cones.run.racing import racing_evaluator
 from cones.run.replicating import check_replicates
-from cones.run.warm import Initial, start_from
+from cones.run.warm import Initial, warm_start
 from cones.sampling import Rng
 from cones.solvers import Solver
 from cones.space.constraints import constraints_from
@@ -113,7 +113,8 @@ def minimize(
             candidate, is evaluated first, and is the result if nothing is better; not if `maxfev` leaves no room for it
             beside the first population.
         initial: instead of x0, what is known: evaluations (X, y) of this function or of a similar one, a result, the
-            path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`.
+            path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`. From 41 to 1000
+            dimensions the first evaluations refine a start that evaluations have given; see `cones.run.refine`.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
         method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; "cma" or "sepcma".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
@@ -180,10 +181,12 @@ def minimize(
         name = next(iter(unknown))
         names = [known for known in inspect.signature(minimize).parameters if known != "unknown"]
         raise TypeError(f"minimize() got an unexpected keyword argument {name!r}{suggestion(name, names)}")
+    curvatures = None
     if initial is not None:
         if x0 is not None:
             raise InputError("x0: expected none beside initial, which says where to start, got both")
-        x0, sigma0 = start_from(initial, None if sigma0 is None else check_positive("sigma0", sigma0), bounds)
+        start = warm_start(initial, None if sigma0 is None else check_positive("sigma0", sigma0), bounds)
+        x0, sigma0, curvatures = start
         chosen = method == "tres" or belief is not None or dtype is not None  # the kind of belief
         if chosen and isinstance(x0, Belief) and isinstance(initial, (tuple, list)):
             sigma0 = x0.standard_deviations()
@@ -262,6 +265,7 @@ def minimize(
             noisy,
             function=checkpoints.name_of(fun),
             asynchronous=asynchronous,
+            curvatures=curvatures if not (noisy or early_end or asynchronous or replicates) else None,
         )
 
 
