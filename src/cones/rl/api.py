@@ -90,8 +90,9 @@ def train(
             may raise StopIteration to end the training.
         **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
             `bias` (True if units have one), `sigma` (initial standard deviation of the weights; by default
-            from the fan-in of each unit), `episodes` per candidate, `evaluate_every` iterations,
-            `evaluation_episodes`, `target`; and of the method: popsize, learning_rate, variance_learning_rate, radius,
+            from the fan-in of each unit), `episodes` per candidate, `common_starts` (True if all
+            candidates of an iteration have the same starts), `evaluate_every` iterations, `evaluation_episodes`,
+            `target`; and of the method: popsize, learning_rate, variance_learning_rate, radius,
             belief and others. The paper's for its tasks by default.
 
     Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than MuJoCo's run in

@@ -166,7 +166,11 @@ class Training(Session):
         }
 
     def _episodes(self, parameters: Matrix, purpose: int, seen: Normaliser) -> Episodes:
-        words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(len(parameters))
+        count, task = len(parameters), self.run.task
+        common = task.common_starts and purpose != EVALUATION
+        source = np.random.SeedSequence((self.run.seed, purpose, self.iteration))
+        words = source.generate_state(task.episodes if common else count)
+        words = np.resize(words, count)  # repeats them: those of a candidate's episodes follow each other
         return self.rollouts.episodes(parameters, seen.shift, seen.scale, [int(word) for word in words])
 
     def headline(self) -> str:
