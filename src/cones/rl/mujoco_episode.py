@@ -31,10 +31,14 @@ class MujocoEpisode(Episode):
         NOT_A_NUMBER: "the policy's action in step {step} was not a finite number",
     }
     RELEASES_LOCK = True
+    _prepared: tuple[Any, Matrix] | None = None
 
     def run(self, parameters: Vector, shift: Vector, scale: Vector, seed: int, result: Vector, moments: Matrix) -> None:
-        simulator, sizes = Simulator.of(self.task.name), np.array(self.network.sizes)
-        layers, actions = np.empty((sizes.size, sizes.max())), action_range(self.space["action"])
+        simulator = Simulator.of(self.task.name)
+        if self._prepared is None:  # short episodes take no longer than to make these
+            self._prepared = np.array(self.network.sizes), action_range(self.space["action"])
+        sizes, actions = self._prepared
+        layers = np.empty((sizes.size, max(self.network.sizes)))
         with simulator.kernel.quiet_warnings():
             simulator.kernel.episode(
                 *simulator.own(), simulator.start(seed), simulator.task, actions, simulator.physics.horizon, sizes,
