@@ -106,6 +106,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         radius="In training: adaptive; on the paper's tasks the paper's.",
         learning_rate="In training: 0.05 for ES and NES; on the paper's tasks the paper's.",
         variance_learning_rate="In training as for the mean, but Swimmer-v4 0.1.",
+        restarts="In training: 0.",
+        belief="In training: diagonal, with at most 10 weights full.",
     )
     _running(train)
     train.set_defaults(call=run_train)
@@ -170,7 +172,7 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", metavar="W", type=workers,
         help="run episodes elsewhere: a number of processes, ray, ray://HOST:PORT, tcp://HOST:PORT (Dask), or "
-        "MODULE:CLASS of an evaluator",
+        "MODULE:CLASS of an evaluator (default: this machine, see --threads)",
     )  # fmt: skip
     parser.add_argument("--timeout", metavar="S", type=float, help="seconds an episode may take (default: no limit)")
     parser.add_argument(
