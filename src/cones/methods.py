@@ -194,7 +194,7 @@ OWN = {
     "sigma0": "Initial standard deviation, one number or one per coordinate.",
     "radius": 'CoNES: "auto" (nothing to tune), "adaptive" (three balls with adaptive radii), "paper" (one KL ball of '
     "radius sqrt(2 n), then Adam), or the radius of that ball.",
-    "solver": 'CoNES: solver of the paper\'s ball: "dual" (exact), "cvxpy", "clarabel", "scs" or "mosek".',
+    "solver": 'CoNES: solver of the paper\'s ball: "dual" (default, exact), "cvxpy", "clarabel", "scs" or "mosek".',
     "divergence": 'CoNES: what that ball is of: "kl" (default), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA", or '
     '"module:Class".',
     "chart": 'CoNES: parameters in which the loss is linear: "covariance" (default), "mean_parameters" (of "kl"), '

@@ -119,7 +119,14 @@ def test_ray(tmp_path: Path) -> None:
 def test_an_environment_that_fails_now_and_then_is_trained_on() -> None:
     """Episodes that raise cost their candidate, and say why; the others count."""
     trained = rl.train(
-        "environments:PointCrash-v0", timesteps=300, popsize=8, hidden=[], threads=2, retries=0, evaluate_every=100
+        "environments:PointCrash-v0",
+        timesteps=300,
+        popsize=8,
+        hidden=[],
+        threads=2,
+        retries=0,
+        evaluate_every=100,
+        common_starts=False,
     )
     assert trained.stop == "timesteps"
     assert "ZeroDivisionError: boom" in trained.problem

@@ -18,6 +18,7 @@ from cones.experiments.summary import summarise
 from cones.experiments.toml import experiment_from
 from cones.progress.stopping import CALLBACK, StopReason
 from cones.records import Folder, execute, read_record
+from cones.rl.policy import Network
 from cones.rl.rollouts import Rollouts
 from cones.rl.spec import TrainingRun
 from cones.rl.tasks import PAPER
@@ -145,7 +146,8 @@ def test_other_tasks_see_normalised_observations_from_the_first_iteration_on() -
     nothing = training.normaliser
 
     def words(purpose: int) -> list[int]:
-        return [int(word) for word in np.random.SeedSequence((0, purpose, 0)).generate_state(len(X))]
+        (word,) = np.random.SeedSequence((0, purpose, 0)).generate_state(1)
+        return [int(word)] * len(X)  # one start for all candidates
 
     first = training.rollouts.episodes(X, nothing.shift, nothing.scale, words(2))
     warm = first.merged_into(nothing)
@@ -154,6 +156,35 @@ def test_other_tasks_see_normalised_observations_from_the_first_iteration_on() -
     assert training.timesteps == first.timesteps + second.timesteps
     assert training.row()["population_reward"] == pytest.approx(second.returns.mean())
     np.testing.assert_array_equal(training.normaliser.mean, second.merged_into(warm).mean)
+
+
+@pytest.mark.parametrize(("common", "distinct"), [(True, 2), (False, 8)])
+def test_common_starts_are_the_same_for_every_candidate(
+    monkeypatch: pytest.MonkeyPatch, common: bool, distinct: int
+) -> None:
+    training = Training(run_of(task="environments:PointBox-v0", timesteps=40, episodes=2, common_starts=common))
+    seeds: list[list[int]] = []
+    original = training.rollouts.episodes
+    monkeypatch.setattr(
+        training.rollouts,
+        "episodes",
+        lambda rows, shift, scale, words: seeds.append(words) or original(rows, shift, scale, words),
+    )
+    training.returns(training.strategy.ask()[:4])
+    for words in seeds:
+        assert len(words) == 8
+        assert len(set(words)) == distinct
+        assert not common or words == words[:2] * 4
+
+
+def test_other_tasks_have_a_popsize_by_their_weights_and_hold_their_size() -> None:
+    network = Network((3, 16, 1))
+    strategy = run_of(task="environments:PointBox-v0").strategy(network)
+    assert strategy.popsize == 16  # 4 + 3 log(81) = 17.2
+    size = np.sqrt(np.mean(network.deviations() ** 2))
+    assert strategy.algorithm.step.hold == pytest.approx(3.0 * size)
+    narrow = run_of(task="environments:PointBox-v0", sigma=0.01).strategy(network)
+    assert narrow.algorithm.step.hold == pytest.approx(size)
 
 
 def test_the_paper_s_settings_are_the_defaults() -> None:
@@ -180,16 +211,15 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
 
 def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -> None:
     assert run_of("adaptive").settings == {"popsize": 40, "radius": "adaptive"}
-    assert run_of(task="CartPole-v1").settings == {"popsize": 40, "radius": "adaptive"}
+    assert run_of(task="CartPole-v1").settings == {"radius": "adaptive"}
     adam = experiment_from(
         {"name": "t", "tasks": [{"task": "Swimmer-v4"}], "methods": [{"method": "nes", "optimizer": "adam"}]}
     )
     assert adam.runs()[0].settings["learning_rate"] == 0.5  # the default by its name changes nothing
-    assert run_of("nes", task="CartPole-v1").settings == {
-        "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05
-    }  # fmt: skip
+    assert run_of("nes", task="CartPole-v1").settings == {"learning_rate": 0.05, "variance_learning_rate": 0.05}
     strategy = Training(run_of("adaptive")).strategy
-    assert strategy.algorithm.step == cones.Balls(mean=cones.radius.PathLength(1.5, largest=1e6))  # few iterations
+    few_iterations = cones.radius.PathLength(1.5, largest=1e6)
+    assert strategy.algorithm.step == cones.Balls(mean=few_iterations, hold=strategy.algorithm.step.hold)
     assert strategy.criteria == ()  # the budget of timesteps is the one that counts
     with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):
         rl.train("Hopper-v4", timesteps=100, radius="adaptive", learning_rate=0.1)

@@ -82,9 +82,26 @@ def test_a_zero_gradient_moves_nothing(kind: str) -> None:
 
 
 def test_controls_are_checked() -> None:
+    with pytest.raises(InputError, match="hold: expected"):
+        Balls(hold=0.0)
     with pytest.raises(InputError, match=r"shape: expected a control such as cones.radius.Fixed\(1.0\), got 1.0"):
         Balls(shape=1.0)
     with pytest.raises(InputError, match="mean: expected a control other than SignalRatio"):
         Balls(mean=SignalRatio())
     with pytest.raises(InputError, match="value: expected at least 0, got -1"):
         Fixed(-1.0)
+
+
+def test_steps_without_signal_hold_the_mean_at_its_size() -> None:
+    """Ranks of random losses: the mean is a random walk, and one with shrinkage has the size that is asked for."""
+
+    def size(hold: float) -> float:
+        balls = Balls(Fixed(1.0), Fixed(0.0), Fixed(0.0), hold=hold)
+        es, losses = cones.CoNES(np.zeros(200), 1.0, radius=balls, popsize=10, rng=0), np.random.default_rng(0)
+        for _ in range(1500):
+            X = es.ask()
+            es.tell(X, losses.standard_normal(len(X)))
+        return float(np.sqrt(np.mean(es.state.belief.mean**2)))
+
+    assert size(0.5) == pytest.approx(0.5, rel=0.15)
+    assert size(math.inf) == pytest.approx(math.sqrt(1500 * 2.0 / 200), rel=0.3)  # squares of the steps add up

@@ -62,7 +62,12 @@ def add_method_flags(group: Any, **defaults: str) -> None:
         group.add_argument(flag(name), metavar=metavar, type=TYPES.get(name, str), help=text.replace("%", "%%"))
     for name, text in RATES.items():
         group.add_argument(flag(name), metavar="R", type=float, help=f"{text} {defaults.get(name, '')}".rstrip())
-    group.add_argument("--independent", action="store_true", help="Independent candidates, never antithetic pairs.")
+    group.add_argument(
+        "--independent",
+        action="store_true",
+        help="Independent candidates, never antithetic pairs. By default ES, NES and the paper's method take pairs, "
+        "and CoNES chooses.",
+    )
 
 
 def flags_given(options: argparse.Namespace) -> dict[str, Any]:

@@ -52,7 +52,8 @@ TASK_SETTINGS = (
     ("episodes", int, "M", "per candidate and iteration (default 1)"),
     ("evaluate_every", int, "K", "iterations between evaluations of the mean policy (default 5)"),
     ("evaluation_episodes", int, "M", "per evaluation (default 10); they do not count as training"),
-    ("target", float, "R", "a reward to mark in figures and tables (default: the paper's on its tasks)"),
+    ("target", float, "R", "a reward to mark in figures and tables (default: the paper's on its tasks, none "
+     "on others)"),
 )  # fmt: skip
 
 
@@ -64,9 +65,18 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     add_method(train, "cones")
     train.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the run (default 0)")
     train.add_argument(
-        "--env-kwargs", metavar="NAME=VALUE", type=_keyword, nargs="+", help="what to make the environment with"
+        "--env-kwargs",
+        metavar="NAME=VALUE",
+        type=_keyword,
+        nargs="+",
+        help="what to make the environment with (default: nothing)",
     )
-    train.add_argument("--timesteps", metavar="T", type=float, help="budget (default: the paper's, or 10^6)")
+    train.add_argument(
+        "--timesteps",
+        metavar="T",
+        type=float,
+        help="budget (default: 10^6; on the paper's tasks 5*10^7, Swimmer-v4 2*10^7)",
+    )
     train.add_argument("--out", metavar="DIR", help="folder of the run (default: cones-results/ENV-METHOD-seed-K)")
     policy = train.add_argument_group("the policy and its episodes")
     shape = policy.add_mutually_exclusive_group()
@@ -83,6 +93,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         action=OnceBoolean,
         help="whether units have biases (default: all but those of Swimmer-v4)",
     )
+    policy.add_argument(
+        "--common-starts",
+        action=OnceBoolean,
+        help="whether all candidates of an iteration have the same starts (default: yes; no on the paper's tasks)",
+    )
     for name, kind, metavar, help_text in TASK_SETTINGS:
         policy.add_argument(flag(name), metavar=metavar, type=kind, help=help_text)
     policy.add_argument(
@@ -97,10 +112,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_method_flags(
         train.add_argument_group("the method"),
-        popsize="In training: 40.",
+        popsize="In training of ES, NES and CoNES: 4 + 3 log(n), even, for n weights; on the paper's tasks 40.",
         radius="In training: adaptive; on the paper's tasks the paper's.",
         learning_rate="In training: 0.05 for ES and NES; on the paper's tasks the paper's.",
         variance_learning_rate="In training as for the mean, but Swimmer-v4 0.1.",
+        restarts="In training: 0.",
+        belief="In training: diagonal, with at most 10 weights full.",
     )
     _running(train)
     train.set_defaults(call=run_train)
@@ -165,7 +182,7 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", metavar="W", type=workers,
         help="run episodes elsewhere: a number of processes, ray, ray://HOST:PORT, tcp://HOST:PORT (Dask), or "
-        "MODULE:CLASS of an evaluator",
+        "MODULE:CLASS of an evaluator (default: this machine, see --threads)",
     )  # fmt: skip
     parser.add_argument("--timeout", metavar="S", type=float, help="seconds an episode may take (default: no limit)")
     parser.add_argument(
@@ -182,7 +199,7 @@ def _running(parser: argparse.ArgumentParser) -> None:
 def run_train(options: argparse.Namespace) -> int:
     check_method(options, options.method)
     check_integer("--seed", options.seed, 0)
-    names = [*(setting[0] for setting in TASK_SETTINGS), "bias"]
+    names = [*(setting[0] for setting in TASK_SETTINGS), "bias", "common_starts"]
     settings = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     settings |= flags_given(options)
     settings |= {name: True for name in ("early_end", "asynchronous") if getattr(options, name)}

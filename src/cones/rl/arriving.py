@@ -1,7 +1,7 @@
 """Asynchronous training: a worker that is free gets a new candidate at once.
 
 A candidate's episodes see the normaliser and the floors as they are when it is handed out; their seeds come from
-(seed, purpose, number of the candidate). Observations count when all its episodes are done, in the order in which
+(seed, purpose, number of the candidate), with common starts from (seed, purpose, number of the draw). Observations count when all its episodes are done, in the order in which
 candidates arrive. The journal has this order, so that a run can be replayed bit for bit without a simulation:
 
     ["seen", is control, episodes]        before the ["tell", ...] of the candidate
@@ -143,12 +143,14 @@ class CandidateStream(Stream[Identity]):
 
     Args:
         count: episodes per candidate.
+        common: True if candidates that are drawn together have the same starts.
         arrived: what has arrived, which the caller keeps.
         see: called with what is seen before a candidate is given back.
     """
 
-    def __init__(self, rollouts: Rollouts, seed: int, count: int, arrived: Arrived, see: Seen) -> None:
+    def __init__(self, rollouts: Rollouts, seed: int, count: int, common: bool, arrived: Arrived, see: Seen) -> None:
         super().__init__()
+        self._common = common
         self._rollouts, self._seed, self._count, self._arrived, self._see = rollouts, seed, count, arrived, see
         self._episodes = rollouts.stream()
         self._under_way: dict[Identity, _Candidate] = {}
@@ -167,7 +169,8 @@ class CandidateStream(Stream[Identity]):
         self._test += 1
 
     def put(self, key: Identity, candidate: Vector) -> None:
-        words = np.random.SeedSequence((self._seed, ARRIVING, *key)).generate_state(self._count)
+        of = key[:1] if self._common else key
+        words = np.random.SeedSequence((self._seed, ARRIVING, *of)).generate_state(self._count)
         seen, floors, episode = self._arrived.normaliser, self._arrived.early.floors(), self._rollouts.episode
         lowest = None
         if episode.marks and not is_control(key):

@@ -31,6 +31,7 @@ class MujocoEpisode(Episode):
         NOT_A_NUMBER: "the policy's action in step {step} was not a finite number",
     }
     RELEASES_LOCK = True
+    _prepared: tuple[Any, Matrix, Any] | None = None
 
     def run(
         self,
@@ -43,9 +44,12 @@ class MujocoEpisode(Episode):
         moments: Matrix,
         so_far: Vector,
     ) -> None:
-        simulator, sizes = Simulator.of(self.task.name), np.array(self.network.sizes)
-        layers, actions = np.empty((sizes.size, sizes.max())), action_range(self.space["action"])
-        marks = np.array(self.marks, np.int64)
+        simulator = Simulator.of(self.task.name)
+        if self._prepared is None:  # short episodes take no longer than to make these
+            marks = np.array(self.marks, np.int64)
+            self._prepared = np.array(self.network.sizes), action_range(self.space["action"]), marks
+        sizes, actions, marks = self._prepared
+        layers = np.empty((sizes.size, max(self.network.sizes)))
         with simulator.kernel.quiet_warnings():
             simulator.kernel.episode(
                 *simulator.own(), simulator.start(seed), simulator.task, actions, simulator.physics.horizon, sizes,

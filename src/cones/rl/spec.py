@@ -22,14 +22,18 @@ from cones.rl.tasks import PAPER
 from cones.run.iterate import check_asynchronous
 from cones.steps import Balls
 from cones.strategy import Strategy
+from cones.types import Vector
 
 __all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 
 # For tasks that are not the paper's.
-OTHERS = {"hidden": 16, "popsize": 40, "learning_rate": 0.05, "variance_learning_rate": 0.05}
+OTHERS = {"hidden": 16, "learning_rate": 0.05, "variance_learning_rate": 0.05}
 # A training run has a few hundred iterations, and its episodes are noisy. With the smaller first radius of
 # `radius="adaptive"` elsewhere, the mean of HalfCheetah's policies hardly moves for 10^6 timesteps.
-FEW_ITERATIONS = Balls(mean=PathLength(1.5, largest=1e6))
+FIRST_RADIUS = 1.5
+# Weights that only grow saturate all units, and what is learnt last is a gait between the bounds of the actions. They
+# are held at this many initial spreads, or at the size for which units have inputs of variance 1, if that is more.
+HELD_SPREADS = 3.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class TaskSpec:
     bias: bool
     sigma: float | None  # initial deviation of the weights; None: by the fan-in of each unit
     episodes: int = 1  # per candidate and iteration
+    common_starts: bool = False  # all candidates of an iteration have the same starts
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
     evaluation_episodes: int = 10
     target: float | None = None  # a reward to reach; it ends nothing
@@ -59,7 +64,7 @@ class TaskSpec:
 
     def specification(self) -> dict[str, Any]:
         data = asdict(self)
-        for name in ("env_kwargs", "early_end", "asynchronous"):
+        for name in ("env_kwargs", "common_starts", "early_end", "asynchronous"):
             if not data[name]:
                 del data[name]  # records from before there was one are the same
         return data
@@ -72,14 +77,15 @@ class TaskSpec:
             check_integer(name, parts[name], 1)
         for size in parts["hidden"]:
             check_integer("hidden", size, 1)
+        check_bool("common_starts", parts.get("common_starts", False))
         if parts["sigma"] is not None:
             check_positive("sigma", parts["sigma"])
         return TaskSpec(**parts)
 
 
 TASK_KEYS = (
-    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "evaluate_every", "evaluation_episodes", "target",
-    "env_kwargs", "early_end", "asynchronous",
+    "task", "timesteps", "hidden", "bias", "sigma", "episodes", "common_starts", "evaluate_every",
+    "evaluation_episodes", "target", "env_kwargs", "early_end", "asynchronous",
 )  # fmt: skip
 
 
@@ -104,6 +110,7 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
         bias=check_bool(f"{place}bias", given.get("bias", paper.bias if paper else True)),
         sigma=None if sigma is None else check_positive(f"{place}sigma", sigma),
         episodes=check_integer(f"{place}episodes", given.get("episodes", 1), 1),
+        common_starts=check_bool(f"{place}common_starts", given.get("common_starts", paper is None)),
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
         target=None if target is None else check_number(f"{place}target", target),
@@ -133,13 +140,14 @@ class TrainingRun:
     def settings(self) -> dict[str, Any]:
         """The method's settings, with the paper's for this task where ES, NES and CoNES give none.
 
-        On other tasks than the paper's, CoNES has adaptive radii and no learning rates.
+        On other tasks than the paper's, CoNES has adaptive radii and no learning rates, and the popsize comes from the
+        number of weights.
         """
         given, method = self.method.settings, self.method.method
         if method not in ("cones", "nes", "es"):
             return dict(given)
         paper = PAPER.get(self.task.task)
-        defaults: dict[str, Any] = {"popsize": paper.popsize if paper else OTHERS["popsize"]}
+        defaults: dict[str, Any] = {"popsize": paper.popsize} if paper else {}
         if "step" in given:
             return {**defaults, **given}  # a step rule of its own: taken as it is
         if method == "cones" and not paper and not any(name in given for name in RATES):
@@ -162,10 +170,13 @@ class TrainingRun:
 
     def strategy(self, network: Network) -> Strategy:
         """The strategy at its start."""
-        settings = self.settings
+        settings, unit = self.settings, network.deviations()
+        sigma = unit if self.task.sigma is None else self.task.sigma
+        if self.method.method in ("cones", "nes", "es"):
+            settings.setdefault("popsize", popsize_for(network.dim))
         if settings.get("radius") == "adaptive":
-            settings["radius"] = FEW_ITERATIONS
-        sigma = network.deviations() if self.task.sigma is None else self.task.sigma
+            hold = max(HELD_SPREADS * _size(sigma), _size(unit))
+            settings["radius"] = Balls(mean=PathLength(FIRST_RADIUS, largest=1e6), hold=hold)
         return self.method.strategy(np.zeros(network.dim), sigma, self.seed, settings, maxiter=math.inf)
 
     def experiment(self) -> dict[str, Any]:
@@ -186,6 +197,20 @@ class TrainingRun:
             raise InputError("expected the folder of one training run, written by `cones train`")
         method = MethodSpec.from_specification(methods[0])
         return TrainingRun(TaskSpec.from_specification(tasks[0]), method, method.seeds[0])
+
+
+def popsize_for(weights: int) -> int:
+    """Candidates per iteration: 4 + 3 log(n), even, as of CMA-ES. With more, short trainings have too few iterations.
+
+    Example:
+        >>> popsize_for(81), popsize_for(5000)
+        (16, 28)
+    """
+    return 2 * int(2.0 + 1.5 * math.log(weights))
+
+
+def _size(values: Vector | float) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
 
 
 def new_run(source: Source, method: str, rng: int, timesteps: float | None, settings: Mapping[str, Any]) -> TrainingRun:

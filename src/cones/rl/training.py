@@ -154,7 +154,9 @@ class Training(Session):
             candidates = np.asarray(self.strategy.candidates())
             self._see(False, listed_episodes(self._episodes(candidates, WARM_UP, self._arrived.normaliser)))
         count = self.run.task.episodes
-        self._stream = CandidateStream(self.rollouts, self.run.seed, count, self._arrived, self._see)
+        self._stream = CandidateStream(
+            self.rollouts, self.run.seed, count, self.run.task.common_starts, self._arrived, self._see
+        )
         return self._stream
 
     def _see(self, is_control: bool, episodes: dict[str, Any]) -> None:
@@ -280,8 +282,11 @@ class Training(Session):
         self._rows[row] |= numbers
 
     def _seeds(self, purpose: int, count: int) -> list[int]:
-        words = np.random.SeedSequence((self.run.seed, purpose, self.iteration)).generate_state(count)
-        return [int(word) for word in words]
+        task = self.run.task
+        common = task.common_starts and purpose != EVALUATION
+        source = np.random.SeedSequence((self.run.seed, purpose, self.iteration))
+        words = source.generate_state(task.episodes if common else count)
+        return [int(word) for word in np.resize(words, count)]  # those of a candidate's episodes follow each other
 
     def _episodes(self, parameters: Matrix, purpose: int, seen: Normaliser, floors: Matrix | None = None) -> Episodes:
         seeds = self._seeds(purpose, len(parameters))

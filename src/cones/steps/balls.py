@@ -12,6 +12,12 @@ balls of its own.
 Every f-divergence has the same balls of the mean, and to second order those of the scale. The shape's may be of another
 divergence D: it is D <= curvature radius^2, where curvature is D / KL of small changes, so that radii mean the same.
 
+A step without signal lengthens the mean all the same: in many dimensions it is orthogonal to the mean, so that its
+square adds to the mean's. Where coordinates should stay of a known size h, such as the weights of a network, the mean
+is shrunk by the factor that makes up for it once the root mean square of its coordinates is h:
+
+    mean <- (1 - |shift|^2 / (2 n h^2)) mean + shift
+
 Each ball has a radius control; see `cones.radius`. The optimizer `cones.Direct` applies the step unchanged.
 """
 
@@ -24,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from cones.beliefs import ExponentialFamily, FrameGradient, FrameMatrix, Step, StepStatus
-from cones.checks import check_kind
+from cones.checks import check_kind, check_positive, store
 from cones.component import Storable, setting
 from cones.divergences import KL, Ball, Divergence
 from cones.errors import InputError
@@ -44,6 +50,7 @@ NO_MEAN = np.zeros(0)
 DUAL, KL_DIVERGENCE, OPTIMAL = Dual(), KL(), StepStatus.OPTIMAL
 # Of the largest radius that a divergence reaches.
 REACHED = 0.999
+LARGEST_SHRINKAGE = 0.5
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class Balls(StepRule):
         mean, scale, shape: controls of their radii. The defaults need no tuning.
         divergence, chart: of the shape's ball, as for `cones.solve_step`.
         family: control of the only ball of a family other than Gaussians.
+        hold: the size of coordinates at which the mean is held.
 
     Example:
         >>> import cones
@@ -89,12 +97,17 @@ class Balls(StepRule):
         "Control of the radius of a family other than Gaussians.",
         kind="radius",
     )
+    hold: float = setting(
+        math.inf, "Root mean square of the mean's coordinates beyond which noise lengthens it no more."
+    )
 
     def __post_init__(self) -> None:
         check_kind("divergence", self.divergence, Divergence)
         Ball(self.divergence, 0.5, self.chart)  # checks the chart
+        if self.hold != math.inf:
+            store(self, hold=check_positive("hold", self.hold))
         for ball in fields(self):
-            if ball.name in ("divergence", "chart"):
+            if ball.name in ("divergence", "chart", "hold"):
                 continue
             control = getattr(self, ball.name)
             if not isinstance(control, RadiusControl):
@@ -136,7 +149,7 @@ class Balls(StepRule):
         step = self._shape_step(rest, shape.radius, n, growth)
         del rest  # large
         return step._replace(
-            shift=belief.from_frame(elementwise(lambda part: part * factor, a)),
+            shift=self._held(belief.from_frame(elementwise(lambda part: part * factor, a)), belief.mean),
             columns={
                 "mean_radius": mean.radius,
                 "scale_radius": abs(scale.radius),
@@ -144,6 +157,14 @@ class Balls(StepRule):
                 "path_length": mean.path_length,
             },
         ), BallsState(of_mean, of_scale, of_shape)
+
+    def _held(self, shift: Vector, mean: Vector) -> Vector:
+        """The shift, which is subtracted from the mean, with what holds the mean's size."""
+        if self.hold == math.inf:
+            return shift
+        shrinkage = min(LARGEST_SHRINKAGE, inner(shift, shift) / (2.0 * mean.size * self.hold**2))
+        held: Vector = elementwise(lambda part, centre: part + shrinkage * centre, shift, mean)
+        return held
 
     def _shape_step(self, matrix: FrameMatrix, radius: float, n: int, growth: float) -> Step[Any]:
         """The step of the shape's ball in n dimensions, made traceless, plus `growth`, the step of the scale."""
