@@ -194,6 +194,22 @@ def test_bad_charts_are_named(divergence: str, chart: object, message: str) -> N
             cones.CoNES([0.0, 0.0], radius=radius, divergence=divergence, chart=chart)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"divergence": "chi2"}, "divergence: expected 'kl' for a Bernoulli, got 'chi2'"),
+        ({"chart": "mean_parameters"}, "chart: expected none for a Bernoulli, .* got 'mean_parameters'"),
+    ],
+)
+def test_a_family_has_the_ball_of_kl_alone(settings: dict, message: str) -> None:
+    belief = cones.Bernoulli(np.full(3, 0.5))
+    with pytest.raises(InputError, match=message):
+        cones.solve_step(belief, np.ones(3), 0.5, **settings)
+    for radius in (0.5, "adaptive"):
+        with pytest.raises(InputError, match=message):
+            cones.CoNES(belief, radius=radius, **settings)
+
+
 def test_the_command_line_a_checkpoint_and_an_experiment_file_take_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
