@@ -88,7 +88,7 @@ def draw(ground: Ground) -> Any:
         axis.set_ylim(0.01, TOP)
         axis.set_xticks([1, 3, 10, 45], ["1", "3", "10", "45,\nAdam"])
     axes[-1].set_xticks(list(SIZES), [f"{size:g}" for size in SIZES])
-    axes[-1].set_title("swimmer, Adam")
+    axes[-1].set_title("swimmer, Adam" + (", 1 seed" if seeds("divergences-swimmer") == 1 else ""))
     axes[-1].set_ylabel("reward of the mean policy")
     for axis in axes:
         axis.minorticks_off()
