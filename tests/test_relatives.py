@@ -135,13 +135,6 @@ class TestTRES:
         np.testing.assert_allclose(es.state.belief.mean, mean, rtol=1e-5)
         np.testing.assert_allclose(es.state.belief.standard_deviations(), np.exp(0.5 * logs), rtol=1e-5)
 
-    def test_a_full_covariance_is_refused(self) -> None:
-        es = cones.TRES(start(), rng=0, belief="full")
-        with pytest.raises(
-            InputError, match="belief: expected 'diagonal' for 'clipped' with several epochs, got 'full'"
-        ):
-            told(es)
-
 
 class TestMORE:
     def test_the_papers_dual(self) -> None:
@@ -277,6 +270,11 @@ def test_bad_settings_are_named(call, message: str) -> None:
         (cones.Space(a=cones.Float(0, 1), b=cones.Flag()), {"step": "low_rank"}, "step: expected one for a Product"),
         (np.zeros(4), {"step": "more", "belief": "low_rank"}, "step: expected one for a LowRankGaussian, got 'more'"),
         (np.zeros(4), {"step": "family_path"}, "step: expected one for a DiagonalGaussian, got 'family_path'"),
+        (
+            np.zeros(4),
+            {"estimator": "clipped", "belief": "full"},
+            "estimator: expected one for a FullGaussian, got 'cl",
+        ),
         (np.zeros(4), {"estimator": "elite"}, "estimator: expected one for a FullGaussian, got 'elite'"),
     ],
 )

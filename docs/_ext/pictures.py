@@ -22,7 +22,7 @@ def draw_all(app: Any) -> None:
     """Draw what is older than its script, than the code, or than the records."""
     sources = [*Path(cones.__file__).parent.rglob("*.py"), DOCS / "theory" / "drawing.py"]
     sources += [DOCS.parent / "benchmarks" / "RESULTS.md"]
-    for folder in ("functions", "divergences"):
+    for folder in ("functions", "divergences", "divergences-swimmer"):
         sources += [*DOCS.parent.glob(f"results/{folder}/runs.zip"), *DOCS.parent.glob(f"results/{folder}/runs/*")]
     sources += [DOCS.parent / "results" / "adaptive" / "tables.md", *DOCS.parent.glob("results/bbob/*.json")]
     newest = max(path.stat().st_mtime for path in sources)

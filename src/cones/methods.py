@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack, get_args
 from numpy.typing import ArrayLike
 
 from cones.baselines import CMA, SepCMA
-from cones.beliefs import Belief, LowRankGaussian
+from cones.beliefs import Belief, ExponentialFamily, LowRankGaussian
 from cones.checks import check_vector
 from cones.component import component_from
 from cones.composition import Settings, Text, compose, declared, given_of, show_settings
@@ -26,7 +26,7 @@ from cones.defaults import (
     with_factors,
     with_path,
 )
-from cones.divergences import KL, Chart, Divergence
+from cones.divergences import KL, Ball, Chart, Divergence
 from cones.errors import InputError
 from cones.mixed import start_in
 from cones.optimizers import Direct
@@ -147,6 +147,8 @@ def CoNES(
     of = component_from("divergence", "kl" if divergence is None else divergence)
     of_paper = isinstance(of, KL) and chart in (None, "covariance")
     chosen: Chart = chart or "covariance"
+    if isinstance(x0, ExponentialFamily):
+        Ball(of, 0.5, chosen).check_family(type(x0).__name__)
     if radius is None:
         radius = "auto" if direct else "paper"
     if isinstance(radius, Balls) and (divergence is not None or chart is not None):
@@ -183,6 +185,8 @@ def CoNES(
             raise InputError(f"radius: expected 'auto', 'adaptive', 'paper' or a number, got {radius!r}")
         radius = math.sqrt(2.0 * size)
     convex = Convex(radius, component_from("solver", solver or "dual"), of, chosen)
+    if is_mixed(x0):
+        convex.ball.check_family(type(x0).__name__)
     return compose("CoNES", x0, sigma0, convex, CONES, **given)
 
 

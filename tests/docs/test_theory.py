@@ -161,7 +161,8 @@ def test_divergence_sweep_the_records_say_what_the_page_says() -> None:
     shown = picture("divergence_sweep")
     for function in shown.FUNCTIONS:
         small, medium, large, adam = (
-            [shown.left_over(function, name, size) for name in shown.SHOWN] for size in (*shown.SIZES, shown.WITH_ADAM)
+            [float(np.median(shown.left_over(function, name, size))) for name in shown.SHOWN]
+            for size in (*shown.SIZES, shown.WITH_ADAM)
         )
         assert max(small) < 1.06 * min(small)
         assert large[3] > 1e20
@@ -170,13 +171,13 @@ def test_divergence_sweep_the_records_say_what_the_page_says() -> None:
         if function in ("sphere", "rosenbrock"):
             assert kl[0] == min(medium)
             assert kl[1] < 0.2 * min(reverse[1], hellinger[1])
-            assert kl[2] < 0.52 * min(reverse[2], hellinger[2])
+            assert kl[2] < 0.56 * min(reverse[2], hellinger[2])
         else:
             for other in (reverse, hellinger):
                 assert other[0] < kl[0]
                 assert other[2] < kl[2]
                 assert (other[1] < kl[1]) == (function == "lunacek")
-            assert reverse[2] < 0.67 * kl[2]
+            assert reverse[2] < 0.72 * kl[2]
 
 
 def test_invariance_give_cones_one_distribution_and_the_natural_gradient_four() -> None:

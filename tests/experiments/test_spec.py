@@ -151,6 +151,7 @@ def change(*path: Any, value: Any) -> dict[str, Any]:
         ),
         (change("methods", 2, "diagonal", value="no"), r"methods\[2\].diagonal: expected True or False"),
         (change("methods", 2, "options", value=3), r"methods\[2\].options: expected a mapping"),
+        (change("methods", 0, "sigma", value=0.0), r"methods\[0\].sigma: expected a positive number, got 0.0"),
         (change("methods", 0, value=3), r"methods\[0\]: expected a table, got 3"),
         (change("methods", 1, "label", value="cones"), "methods: expected a label for each"),
         (change("methods", 1, "label", value="CoNES!"), "expected runs with different names"),
@@ -168,6 +169,18 @@ def change(*path: Any, value: Any) -> dict[str, Any]:
 def test_mistakes_are_named(data: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         experiment_from(data)
+
+
+def test_a_method_may_have_its_own_start_deviation() -> None:
+    methods = [{"method": "cones"}, {"method": "ars", "sigma": 0.03}]
+    problems = [{"problem": "sphere", "dim": 4, "sigma": 2.0}]
+    on_function = experiment_from({"name": "a", "maxfev": 100, "problems": problems, "methods": methods})
+    on_task = experiment_from(
+        {"name": "a", "tasks": [{"task": "CartPole-v1", "hidden": [], "sigma": 2.0}], "methods": methods}
+    )
+    for runs in (on_function.runs(), on_task.runs()):
+        started = [session_of(run).strategy.state.belief.standard_deviations() for run in runs]
+        np.testing.assert_allclose([deviations[0] for deviations in started], [2.0, 0.03])
 
 
 def test_files_are_named(tmp_path: Path) -> None:

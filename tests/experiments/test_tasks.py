@@ -53,6 +53,12 @@ def test_curves_of_seeds_that_count_differently_are_averaged_at_the_same_timeste
     np.testing.assert_allclose(deviation, 25.0)
 
 
+def test_a_method_that_does_not_fit_the_policy_is_named_before_anything_runs() -> None:
+    task, method = {"task": "HalfCheetah-v4", "hidden": []}, {"method": "more"}  # 108 weights
+    with pytest.raises(InputError, match=r"methods\[0\]\.x0: expected at most 64 coordinates for MORE's quadratic"):
+        experiment_from({"name": "a", "timesteps": 10, "tasks": [task], "methods": [method]})
+
+
 def test_the_way_to_the_target() -> None:
     one = record(0, [100.0, 200.0, 300.0, 400.0], [NAN, 200.0, NAN, 400.0])
     two = record(1, [100.0, 200.0, 300.0, 400.0], [NAN, 320.0, NAN, 360.0])

@@ -124,14 +124,19 @@ class Ball(Storable):
                 known = " or ".join(repr(chart) for chart in ("covariance", *divergence.charts))
                 raise InputError(f"chart: expected {known} for the divergence {name!r}, got {self.chart!r}")
 
+    def check_family(self, kind: str) -> None:
+        """Raise if the ball is of Gaussians alone; `kind` is the belief that is none."""
+        if self.chart != "covariance":
+            raise InputError(f"chart: expected none for a {kind}, only Gaussians have several, got {self.chart!r}")
+        if not self.divergence.for_families:
+            raise InputError(f"divergence: expected 'kl' for a {kind}, got {type(self.divergence).name!r}")
+
     def lagrangian(self, gradient: Any) -> Lagrangian | None:
         """The Lagrangian of the step problem; None if the gradient is zero."""
-        if isinstance(gradient, (FamilyGradient, ProductGradient)) and (
-            not self.divergence.for_families or self.chart != "covariance"
-        ):
-            raise InputError(
-                "divergence, chart: expected 'kl' and the default chart for a belief that is not a Gaussian"
-            )
+        if isinstance(gradient, FamilyGradient):
+            self.check_family(type(gradient.belief).__name__)
+        elif isinstance(gradient, ProductGradient):
+            self.check_family("Product")
         if self.chart == "covariance":
             return self.divergence.lagrangian(gradient, self.radius)
         return self.divergence.charts[self.chart](gradient, self.radius)

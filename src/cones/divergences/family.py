@@ -23,113 +23,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cones.beliefs import DiagonalGaussian, FrameGradient, FrameMatrix, FullGaussian, Gaussian, Step, StepStatus
 from cones.divergences.divergence import Divergence, Lagrangian, Point
+from cones.divergences.form import Form, log_ratio, precision_of
 from cones.divergences.kl import size_of
 from cones.kernels.spans import SPAN, elementwise, inner, tile_sums
-from cones.types import Vector
+from cones.types import Matrix, Vector
 
-__all__ = ["Form", "FormLagrangian", "RenyiFamily"]
+__all__ = ["FormLagrangian", "RenyiFamily"]
 
-# Below this |r - 1| and |q (r - 1)|, logarithms cancel and their series are used.
-SMALL = 0.25
-# log(1 + x) - x = -2 y^2 / (1 - y) + 2 y^3 (1/3 + y^2/5 + ...), y = x / (2 + x): the coefficients 1/3, 1/5, ...
-SERIES = 1.0 / np.arange(3, 21, 2)
 LOWEST_U = -670.0  # below, a multiplier counts as zero
 NEAR_END = 1.0 - 1e-12
-
-
-class Form(NamedTuple):
-    """p, q and c of a divergence."""
-
-    p: float
-    q: float
-    c: float
-
-    @property
-    def largest_t(self) -> float:
-        """The end of t where the form is convex."""
-        return self.c / (1.0 + math.sqrt(self.q)) ** 2 if self.q > 0.0 else math.inf
-
-    @property
-    def orders(self) -> tuple[float, float, float]:
-        """The coefficients of t, t^2 and t^3 in r."""
-        p, q, c = self
-        first = 1.0 / c
-        second = (p + 2.0 * q) * first / c
-        return first, second, ((p + 2.0 * q) * second + q * first * first) / c
-
-    def growth(self, t: Vector, rough: bool = False) -> tuple[Vector, Vector, Vector]:
-        """r - 1, r and w for t up to `largest_t`; `rough` if rounding errors of 1e-16 in r - 1 do not matter."""
-        p, q, c = self
-        left = c - p * t
-        w = left * left
-        w -= (4.0 * c * q) * t
-        if q > 0.0:
-            np.maximum(w, 0.0, out=w)
-        np.sqrt(w, out=w)
-        low, high = (float(left.min()), float(left.max())) if p and t.size else (c, c)
-        below = left + w
-        if low < 0.5 * c:  # left + w may cancel
-            apart = np.abs(left) + w
-            below = np.where(left < 0.0, (-4.0 * c * q) * t / apart, apart)
-        r = (2.0 * c) / below
-        if rough:
-            return r - 1.0, r, w
-        right = 2.0 * c - left
-        growth = (4.0 * c) * t / ((right + w) * below)
-        if high > 1.5 * c:
-            growth = np.where(right < 0.0, (right - w) / below, growth)
-        return growth, r, w
-
-    def s(self, t: Vector, growth: Vector, r: Vector) -> Vector:
-        """p + q r; near its zero, from d'(r) = t / 2."""
-        s = 1.0 + self.q * growth
-        if self.q < 0.0 and s.size and not float(s.min()) >= 0.5:
-            near = np.flatnonzero(s < 0.5)
-            s[near] = self.c * growth[near] / (t[near] * r[near])
-        return np.asarray(s)
-
-    def part(self, growth: Vector, r: Vector, s: Vector, log_r: Vector | None = None) -> Vector:
-        """d(r); given log r, to rounding errors of the order of 1e-16 |r - 1|, and else of d(r)."""
-        if log_r is not None:
-            return np.asarray(0.5 * (log_ratio(s, self.q * growth) / self.q - log_r if self.p else log_r - growth / r))
-        small = np.abs(growth) < SMALL / max(1.0, abs(self.q))
-        if small.all():
-            return self._small_part(growth)
-        found = self.part(growth, r, s, log_ratio(r, growth))
-        found[small] = self._small_part(growth[small])
-        return found
-
-    def _small_part(self, g: Vector) -> Vector:
-        if self.p:
-            return np.asarray(0.5 * (log1p_minus(self.q * g) / self.q - log1p_minus(g)))
-        return np.asarray(0.5 * (log1p_minus(g) + g * g / (1.0 + g)))
-
-    def part_of(self, r: float) -> float:
-        """d(r) of one number far from 1."""
-        growth, log_r = r - 1.0, math.log(r)
-        return 0.5 * (math.log1p(self.q * growth) / self.q - log_r if self.p else log_r - growth / r)
-
-    def farthest(self, level: float) -> float:
-        """The largest r with d(r) <= level; inf beyond floats.
-
-        Newton's method in log r, where d is convex: all iterates but the first are upper bounds.
-        """
-        log_r = math.log(1.0 + self.q**-0.5)
-        for _ in range(20):
-            r = math.exp(log_r)
-            change = (level - self.part_of(r)) * 2.0 * (self.p + self.q * r) / (self.c * (r - 1.0))
-            log_r += change
-            if log_r > 700.0:
-                return math.inf
-            if abs(change) < 1e-12 * log_r:
-                break
-        return math.exp(log_r)
 
 
 class RenyiFamily(Divergence):
@@ -210,8 +118,13 @@ class FormLagrangian(Lagrangian):
         size = math.sqrt(leading / (c * self.energy))
         high = math.log(8.0 * max(size, 2.0 * largest / end, mean))
         guess = math.log(size)
-        if not self.rotates and size > 4.0 * largest / min(end, 1.0):
+        # The form of all axes at the end of where it is convex.
+        at_end = self.b2.size * self.form.part_of(1.0 + q**-0.5) if q > 0.0 else 0.0
+        few_at_end = self.energy < 0.15 * at_end or size > 4.0 * largest / min(end, 1.0)
+        if few_at_end and not self.rotates:
             guess = self._first_guess(guess, leading / c)
+        elif q > 0.0 and self.square > 0.0 and self.energy > 4.0 * at_end:  # phi is that of these axes and of the mean
+            guess = 0.5 * math.log((1.0 + math.sqrt(q)) * self.square / (2.0 * c * (self.energy - at_end)))
         return LOWEST_U, min(max(guess, LOWEST_U + 2.0), high), high
 
     def _first_guess(self, u: float, second: float) -> float:
@@ -239,18 +152,20 @@ class FormLagrangian(Lagrangian):
         kept: list[Any] = []
         if self.rotates:
             t, squares, core = self._rotated(tau, weight)
-            rotated = self._sums(t, squares, weight, axes=core)
+            rotated = self._sums(t, squares, weight * squares, coupling=weight * np.outer(core, core))
             rest = np.delete(self.b2, self.moving) * tau
-            parts = np.add(rotated, self._sums(rest, np.zeros_like(rest), weight)) if rest.size else rotated
+            parts = np.add(rotated, self._sums(rest, None, 0.0)) if rest.size else rotated
         elif self.square:
             keep = kept if self.matrix.keeps_axes and self.b2.size <= SPAN else None
 
             def sums(b2: Vector, x: Vector) -> tuple[float, ...]:
-                return self._sums(b2 * tau + weight * x, x, weight, keep)
+                of_mean, t = x * weight, b2 * tau
+                t += of_mean
+                return self._sums(t, x, of_mean, keep)
 
             parts = tile_sums(sums, self.b2, self.squares, width=SPAN)
         else:
-            parts = tile_sums(lambda b2: self._sums(b2 * tau, np.zeros(1), weight), self.b2, width=SPAN)
+            parts = tile_sums(lambda b2: self._sums(b2 * tau, None, 0.0), self.b2, width=SPAN)
         divergences, turned, bends = parts
         mean = tau * tau * self.square / (2.0 * form.c)
         phi = mean + divergences + 0.5 * weight * turned
@@ -269,57 +184,67 @@ class FormLagrangian(Lagrangian):
         return t, np.square(turned), turned
 
     def _sums(
-        self, t: Vector, squares: Vector, weight: float, keep: list[Any] | None = None, axes: Vector | None = None
+        self,
+        t: Vector,
+        squares: Vector | None,
+        of_mean: Any,
+        keep: list[Any] | None = None,
+        coupling: Matrix | None = None,
     ) -> tuple[float, ...]:
-        """Sums of d, of (r - 1) (v^T a)^2, and of what the slope needs: r' or its divided differences."""
+        """Sums of d, of (r - 1) (v^T a)^2, and of what the slope needs: r' or its divided differences.
+
+        `squares` are (v^T a)^2, `of_mean` what they add to t, and `coupling` what the mean adds to T in its axes.
+        """
         form, end = self.form, self.form.largest_t
         beyond = bool(t.size) and not float(t.max()) < end * NEAR_END
-        inside = np.minimum(t, end) if beyond else t
+        # NumPy is slow at minima with a number, but not at those with a vector.
+        inside = np.minimum(t, np.full(t.size, end)) if beyond else t
         growth, r, w = form.growth(inside, self.far)
         s = form.s(inside, growth, r)
         if self.far:
             log_r = np.log(r)
-            parts = 0.5 * (np.log(s) / form.q - log_r if form.p else log_r - growth / r)
+            logs = float(log_r.sum())
+            other = float(np.log(s).sum()) / form.q if form.p else float((growth / r).sum())
+            divergence = 0.5 * (other - logs) if form.p else 0.5 * (logs - other)
         else:
             log_r = log_ratio(r, growth)
-            parts = form.part(growth, r, s, log_r if self.near else None)
+            divergence = float(form.part(growth, r, s, log_r if self.near else None).sum())
         if keep is not None:
-            keep += [t, growth, log_r, parts]
-        divergence = float(parts.sum())
+            keep += [t, growth, r, log_r]
         if beyond:
-            w = np.where(t < end * NEAR_END, w, math.inf)  # r does not grow any more
-        derivative = r * s / w
-        turned = inner(growth, squares) if squares.size == growth.size else 0.0
-        moved = t + weight * squares
-        if axes is None:
+            np.putmask(w, t >= end * NEAR_END, math.inf)  # r does not grow any more
+        derivative = r * s
+        derivative /= w
+        turned = 0.0 if squares is None else inner(growth, squares)
+        moved = t + of_mean
+        if coupling is None:
             return divergence, turned, inner(derivative * moved, moved)
         differences = t[:, None] - t
         close = np.abs(differences) <= 1e-9 * (1.0 + np.abs(t))
         quotients = np.where(
             close, 0.5 * (derivative[:, None] + derivative), (r[:, None] - r) / np.where(close, 1.0, differences)
         )
-        outer = weight * np.outer(axes, axes)
-        outer[np.diag_indices_from(outer)] += t
-        return divergence, turned, float((quotients * outer * outer).sum())
+        rates = coupling + np.diag(t)
+        return divergence, turned, float((quotients * rates * rates).sum())
 
     def step(self, point: Point) -> Step[Any]:
         form, tau = self.form, 1.0 / point.multiplier
         weight = form.q / form.c * tau * tau
         dtype = self.matrix.values.dtype
         if point.extra:  # a diagonal belief
-            t, growth, log_r, parts = point.extra
+            t, growth, r, log_r = point.extra
             logs = self.matrix.with_spectrum(log_r.astype(dtype, copy=False))
             turned = growth * self.a
         else:
             sloped = self.matrix.plus_outer(self.a, 0.5 * weight / tau) if self.square else self.matrix
-            logs = sloped.map(lambda values: self._grown(values, tau)[2].astype(dtype, copy=False))
+            logs = sloped.map(lambda values: self._grown(values, tau)[3].astype(dtype, copy=False))
             turned = logs.map(np.expm1).times(self.a) if self.square else self.a
-            t, growth, _, parts = self._grown(sloped.spectrum(), tau)
+            t, growth, r, log_r = self._grown(sloped.spectrum(), tau)
         shift = elementwise(lambda a, x: (tau / form.c) * (a + form.q * x), self.a, turned)
         along = inner(self.a, turned) if self.square else 0.0
         gain = tau * self.square / form.c + 0.5 * (inner(t, growth) / tau + weight * along / tau)
         gap = point.multiplier * max(self.energy - point.divergence, 0.0)
-        beyond = self._beyond(t, growth, parts) * point.multiplier
+        beyond = self._beyond(t, growth, r, log_r) * point.multiplier
         return Step(
             shift=shift.astype(self.a.dtype, copy=False),
             log_ratio=logs,
@@ -331,45 +256,20 @@ class FormLagrangian(Lagrangian):
         )
 
     def _grown(self, values: Vector, tau: float) -> tuple[Vector, Vector, Vector, Vector]:
-        """t, r - 1, log r and d(r) for eigenvalues of B."""
+        """t, r - 1, r and log r for eigenvalues of B."""
         t = 2.0 * tau * np.asarray(values, np.float64)
-        inside = np.minimum(t, self.form.largest_t)
-        growth, r, _ = self.form.growth(inside)
-        log_r = log_ratio(r, growth)
-        return t, growth, log_r, self.form.part(growth, r, self.form.s(inside, growth, r), log_r)
+        growth, r, _ = self.form.growth(np.minimum(t, self.form.largest_t))
+        return t, growth, r, log_ratio(r, growth)
 
-    def _beyond(self, t: Vector, growth: Vector, parts: Vector) -> float:
+    def _beyond(self, t: Vector, growth: Vector, r: Vector, log_r: Vector) -> float:
         """What the Lagrangian gains at the largest r of the ball, over the multiplier; 0 where the ball is convex."""
         form = self.form
         if form.q <= 0.0 or self.energy <= form.part_of(1.0 + form.q**-0.5) or float(t.max()) <= 0.0:
             return 0.0
         farthest, top = form.farthest(self.energy), int(t.argmax())  # what is gained grows with t
-        if float(0.5 * t[top] * (farthest - growth[top] - 1.0) + parts[top]) <= self.energy:
+        if farthest == math.inf:
+            return math.inf
+        if 0.5 * float(t[top]) * (farthest - float(r[top])) + form.part_of(float(r[top])) <= self.energy:
             return 0.0
-        return float(np.maximum(0.5 * t * (farthest - growth - 1.0) + parts - self.energy, 0.0).sum())
-
-
-def precision_of(energy: float, size: int) -> tuple[bool, bool]:
-    """True, if in a sum of d(r) rounding errors of each of the order of 1e-16 |r - 1|, or of 1e-16, do not matter."""
-    return energy > 1e-8 * size, energy > 1e-3 * math.sqrt(size)
-
-
-def log_ratio(r: Vector, growth: Vector) -> Vector:
-    """log r, of numbers r = 1 + growth of which both are known without cancellation."""
-    logs = np.log1p(growth)
-    if growth.size and not float(growth.min()) >= -0.5:
-        far = growth < -0.5
-        logs[far] = np.log(r[far])
-    return np.asarray(logs)
-
-
-def log1p_minus(x: Vector) -> Vector:
-    """log(1 + x) - x for small x, with full relative precision."""
-    y = x / (2.0 + x)
-    square = y * y
-    largest = float(square.max(initial=1e-300))
-    terms = min(SERIES.size, 1 + math.ceil(-38.0 / math.log(min(largest, 0.9))))  # the rest is below 1e-16
-    series = np.full_like(y, SERIES[terms - 1])
-    for coefficient in SERIES[: terms - 1][::-1]:
-        series = series * square + coefficient
-    return np.asarray(2.0 * square * (y * series - 1.0 / (1.0 - y)))
+        parts = form.part(growth, r, 1.0 + form.q * growth, log_r)
+        return float(np.maximum(0.5 * t * (farthest - r) + parts - self.energy, 0.0).sum())

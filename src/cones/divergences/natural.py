@@ -31,7 +31,8 @@ import numpy as np
 
 from cones.beliefs import FrameGradient, FrameMatrix, Step
 from cones.divergences.divergence import Lagrangian, Point
-from cones.divergences.family import LOWEST_U, Form, log_ratio, precision_of
+from cones.divergences.family import LOWEST_U
+from cones.divergences.form import Form, log_ratio, precision_of
 from cones.kernels.spans import inner
 from cones.types import Vector
 
@@ -63,11 +64,14 @@ class NaturalLagrangian(Lagrangian):
         self.near, self.far = precision_of(radius**2, self.b2.size)
 
     def bracket(self) -> tuple[float, float, float]:
-        """The guess has the leading term of phi on the boundary; at the lower bound, phi is infinite or inactive."""
+        """The guess has the leading term of phi on the boundary; at the lower bound, phi is infinite or inactive.
+
+        In a large ball that term is the pole at lambda_min, lambda_min / (2 excess).
+        """
         norm, largest = math.sqrt(inner(self.a, self.a)), float(np.abs(self.b2).max())
         guess = math.sqrt(0.5 * norm**2 + 0.25 * inner(self.b2, self.b2)) / self.radius
         high = math.log(8.0 * max(guess, largest, norm))
-        excess = max(guess - self.smallest, 0.05 * self.smallest)
+        excess = max(guess - self.smallest, 0.5 * self.smallest / max(self.radius, 3.0) ** 2)
         return LOWEST_U, min(max(math.log(excess), LOWEST_U + 2.0), high), high
 
     def _sum(self, values: Vector) -> Any:

@@ -15,7 +15,8 @@ from cones.beliefs import FrameGradient, Gaussian
 from cones.checks import check_positive, store
 from cones.component import setting
 from cones.divergences.divergence import Lagrangian
-from cones.divergences.family import Form, RenyiFamily
+from cones.divergences.family import RenyiFamily
+from cones.divergences.form import Form
 from cones.divergences.kl import KL, size_of
 from cones.divergences.natural import NaturalLagrangian
 from cones.errors import InputError

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from cones.beliefs import DiagonalGaussian, DiagonalMatrix, FrameGradient
 from cones.checks import check_integer, check_positive
 from cones.component import setting
-from cones.errors import InputError
 from cones.estimators.estimator import Estimate, Estimator, Sample
 from cones.estimators.score_function import noise_level, score_function
 from cones.types import Matrix
@@ -37,6 +37,7 @@ class Clipped(Estimator):
     """The gradient of a surrogate by importance weights, clipped: several steps from one population."""
 
     name = "clipped"
+    beliefs = (DiagonalGaussian,)
 
     epochs: int = setting(10, "Number of steps that are taken with each population.")
     clip: float = setting(0.2, "Change of a density ratio beyond which a coordinate of a candidate no longer counts.")
@@ -48,9 +49,7 @@ class Clipped(Estimator):
     def estimate(self, state: None, sample: Sample) -> tuple[Estimate, None]:
         if sample.moved is None:
             return score_function(sample), None
-        old, new = sample.belief, sample.moved
-        if not isinstance(old, DiagonalGaussian) or not isinstance(new, DiagonalGaussian):
-            raise InputError(f"belief: expected 'diagonal' for 'clipped' with several epochs, got {type(old).name!r}")
+        old, new = cast(DiagonalGaussian, sample.belief), cast(DiagonalGaussian, sample.moved)
         return self._surrogate(sample, old, new), None
 
     def _surrogate(self, sample: Sample, old: DiagonalGaussian, new: DiagonalGaussian) -> Estimate:

@@ -8,12 +8,12 @@ what is known to be good, as the parent does in an elitist evolutionary algorith
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from cones.beliefs import ExponentialFamily
 from cones.component import Storable
-from cones.errors import InputError
 from cones.estimators.estimator import Estimate, Estimator, Sample
 from cones.estimators.score_function import family_score
 from cones.estimators.shaping import recombination_weights
@@ -45,8 +45,7 @@ class Elite(Estimator):
     beliefs = (ExponentialFamily,)
 
     def estimate(self, state: EliteState | None, sample: Sample) -> tuple[Estimate, EliteState | None]:
-        if not isinstance(sample.belief, ExponentialFamily):
-            raise InputError(f"estimator: expected one for a {type(sample.belief).__name__}, got 'elite'")
+        belief = cast(ExponentialFamily, sample.belief)
         candidates, losses = np.asarray(sample.candidates()), sample.losses
         best = int(np.where(np.isnan(losses), np.inf, losses).argmin())
         values = None if sample.told is None else np.array(sample.told.values[best])
@@ -57,5 +56,5 @@ class Elite(Estimator):
             if not latest.loss <= state.loss:
                 latest = state
         elif np.isnan(latest.loss):
-            return family_score(sample.belief, candidates, np.zeros(losses.size)), None
-        return family_score(sample.belief, candidates, recombination_weights(losses)), latest
+            return family_score(belief, candidates, np.zeros(losses.size)), None
+        return family_score(belief, candidates, recombination_weights(losses)), latest

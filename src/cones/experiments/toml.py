@@ -42,7 +42,6 @@ from cones.records.keys import Keys
 from cones.records.method import method_from, seeds_from
 from cones.records.problem import ProblemSpec
 from cones.rl.environments import spaces_of
-from cones.rl.policy import Network
 from cones.rl.spec import TASK_KEYS, TrainingRun, task_from
 
 __all__ = ["experiment_from", "read_experiment"]
@@ -130,7 +129,7 @@ def _on_tasks(keys: Keys, seeds: tuple[int, ...]) -> Experiment:
     )
     for task, (j, method) in product(tasks, enumerate(experiment.methods)):
         with _errors_in(f"methods[{j}]."):
-            TrainingRun(task, method, 0).strategy(Network((4, 2)))
+            TrainingRun(task, method, 0).check(task.source)
     return experiment
 
 

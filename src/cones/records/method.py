@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cones.checks import check_integer, check_one_of
+from cones.checks import check_integer, check_one_of, check_positive
 from cones.component import is_own
 from cones.errors import InputError
 from cones.fields import check_fields
@@ -26,6 +26,7 @@ LABELS = {
 }  # fmt: skip
 # The optimizer and its settings, which stand beside the method's.
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")
+SIGMA = "sigma"  # of the start, instead of the experiment's, the problem's or the task's
 # What an experiment gives in other ways: start, seeds and budget; and it has no constraints.
 ELSEWHERE = ("bounds", "catol", "rng", "maxfev", "maxiter")
 
@@ -33,7 +34,7 @@ ELSEWHERE = ("bounds", "catol", "rng", "maxfev", "maxiter")
 def settings_in_file(method: str) -> tuple[str, ...]:
     """The settings of a method that an experiment file may give."""
     names = [name for name in (*settings_of_method(method), *LIMITS) if name not in ELSEWHERE]
-    return tuple(dict.fromkeys([*names, *(RATES if "optimizer" in names else ())]))
+    return tuple(dict.fromkeys([SIGMA, *names, *(RATES if "optimizer" in names else ())]))
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class MethodSpec:
     ) -> Strategy:
         """The strategy with the method's settings, or with `all_settings` instead of them."""
         chosen = self.settings if all_settings is None else all_settings
-        settings = {name: value for name, value in chosen.items() if name not in RATES}
+        settings = {name: value for name, value in chosen.items() if name not in (SIGMA, *RATES)}
         rates = {name: value for name, value in chosen.items() if name in RATES[1:]}
         if rates or "optimizer" in chosen:
             optimizer = chosen.get("optimizer", "adam")
@@ -80,6 +81,7 @@ class MethodSpec:
         # A run spends its budget; tolerances end it only where the experiment sets them, or restarts need them.
         if "restarts" not in settings:
             settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
+        sigma = chosen.get(SIGMA, sigma)
         return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **limits, **settings)
 
 
@@ -92,6 +94,8 @@ def method_from(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | No
     for key, value in table.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{place}{key}: expected a finite number, got {value}; leave the key out to switch it off")
+    if SIGMA in table:
+        check_positive(f"{place}{SIGMA}", table[SIGMA])
     return MethodSpec(
         label=str(keys.get("label", LABELS[name])),
         method=name,

@@ -15,8 +15,8 @@ from cones.errors import InputError
 from cones.fields import check_fields
 from cones.radius import PathLength
 from cones.records.method import RATES, MethodSpec, file_name, method_from
-from cones.rl.environments import spaces_of
 from cones.rl.policy import Network
+from cones.rl.rollouts import network_of
 from cones.rl.source import Source, source_from
 from cones.rl.tasks import PAPER
 from cones.run.iterate import check_asynchronous
@@ -179,6 +179,13 @@ class TrainingRun:
             settings["radius"] = Balls(mean=PathLength(FIRST_RADIUS, largest=1e6), hold=hold)
         return self.method.strategy(np.zeros(network.dim), sigma, self.seed, settings, maxiter=math.inf)
 
+    def check(self, source: Source) -> Strategy:
+        """A strategy of the run's kind. Raises if the method does not work with the policy of the task."""
+        network, _ = network_of(source, self.task.hidden, self.task.bias)
+        if self.method.method in ("trcma", "cma") or self.method.settings.get("belief") == "full":
+            network = Network((min(network.dim, 100), 1), bias=False)  # a full covariance takes long to set up
+        return self.strategy(network)
+
     def experiment(self) -> dict[str, Any]:
         """The specification of an experiment that has this run only."""
         data = {
@@ -220,8 +227,7 @@ def new_run(source: Source, method: str, rng: int, timesteps: float | None, sett
     seed = check_integer("rng", rng, 0)
     spec = task_from({"task": source.name, "timesteps": timesteps, "env_kwargs": source.kwargs, **of_task})
     run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
-    spaces_of(source)
-    strategy = run.strategy(Network((4, 2)))  # settings that cannot work are found before anything is written
+    strategy = run.check(source)  # settings that cannot work are found before anything is written
     if spec.asynchronous:
         check_asynchronous(strategy)
     return run

@@ -22,7 +22,6 @@ import numpy as np
 from cones.beliefs import ExponentialFamily, Step, StepStatus
 from cones.checks import check_fraction, check_non_negative, check_positive, store
 from cones.component import Storable, setting
-from cones.errors import InputError
 from cones.estimators import Estimate
 from cones.steps.rule import IterationInfo, StepRule
 from cones.types import Vector
@@ -59,8 +58,6 @@ class FamilyPath(StepRule):
     def propose(
         self, state: FamilyPathState | None, belief: ExponentialFamily, estimate: Estimate, info: IterationInfo
     ) -> tuple[Step[Any], FamilyPathState]:
-        if not isinstance(belief, ExponentialFamily):
-            raise InputError(f"step: expected one for a {type(belief).__name__}, got 'family_path'")
         path = np.zeros(belief.dim) if state is None else state.path
         unit = estimate.noise.mean / math.sqrt(belief.freedom)
         gradient = estimate.gradient.mean
