@@ -61,7 +61,9 @@ def main() -> None:
     runs = commands.add_parser("run")
     runs.add_argument("--method", choices=METHODS, required=True)
     runs.add_argument("--problems", required=True)
-    runs.add_argument("--size", type=int, required=True)
+    runs.add_argument(
+        "--size", type=int, default=0, help="bits, or numbers, integers and categories each; none for a pipeline"
+    )
     runs.add_argument("--seeds", type=int, default=10)
     runs.add_argument("--budget", type=int, default=10_000)
     runs.add_argument("folder")
