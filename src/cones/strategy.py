@@ -524,6 +524,8 @@ class Strategy(Storable, ABC):
 
     def _about_violation(self) -> str:
         state = self.state
+        if state.best_x is None:
+            return "" if state.lagrangian is None else " No candidate had a finite loss and finite constraints."
         if state.feasible:
             return "" if self.ends_feasible() else " The last population is not feasible; x is an earlier candidate."
         by = f"{state.violation:.3g} (catol = {state.catol:g})"
@@ -562,9 +564,7 @@ class Strategy(Storable, ABC):
         if self._asked is None:
             raise StateError("tell: expected a call of ask() since the last tell(), got none")
         _, candidates = self._asked
-        if X is self._named and X is not None:
-            return candidates
-        if X is not candidates and self.space is not None:
+        if X is not candidates and self.space is not None:  # also if X is what ask() returned: dicts can be changed
             given = X if isinstance(X, (list, tuple)) else []
             if len(given) != self.popsize:
                 raise InputError(f"X: expected the {self.popsize} candidates of the last ask(), got {X!r:.80}")

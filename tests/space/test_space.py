@@ -142,6 +142,20 @@ class TestRuns:
             es.tell([{"layers": 3}, *X[1:]], [0.0] * 20)
         es.tell(X, [0.0] * 20)
 
+    def test_what_was_asked_for_and_changed_since_is_not_told(self) -> None:
+        """The dicts of ask() belong to the user: a value outside the space, or another one, is an error."""
+        for change, message in (
+            (lambda values: values.update(lr=5.0), "lr: expected a number between"),
+            (lambda values: values.update(act="own"), "act: expected one of"),
+            (lambda values: values.pop("act"), "act: expected a value, got none"),
+            (lambda values: values.update(layers=values["layers"] % 8 + 1), "X: expected the candidates of the last"),
+        ):
+            es = cones.CoNES(everything(), rng=0)
+            X = es.ask()
+            change(X[0])
+            with pytest.raises(InputError, match=message):
+                es.tell(X, [0.0] * len(X))
+
     def test_a_checkpoint_goes_on_with_dicts(self, tmp_path: Path) -> None:
         straight = cones.minimize(loss, everything(), maxiter=12, rng=3)
 
@@ -482,6 +496,37 @@ class TestWhatUsersHave:
             Space(cs.ConfigurationSpace())
 
 
+class TestStopping:
+    def test_real_numbers_alone_decide_on_xtol(self) -> None:
+        """Integers and categories keep a spread, so that their neighbours are tried."""
+
+        def fun(values: dict) -> float:
+            wrong = (values["c"] != "b").sum() if "c" in values else 0
+            return float(((values["x"] - 1.0) ** 2).sum() + ((values["k"] - 3) ** 2).sum() + wrong)
+
+        numbers = {"x": Float(-5, 5, shape=2), "k": Integer(-9, 9, shape=2)}
+        for space in (Space(numbers), Space(**numbers, c=Choice("a", "b", shape=2))):
+            result = cones.minimize(fun, space, rng=0)
+            assert result.success
+            assert result.stop == "xtol"
+            assert result.fun < 1e-15
+            assert result.history["spread_of_numbers"][-1] <= 1e-11 < result.history["spread_of_numbers"][-2]
+            again = cones.minimize(fun, space, rng=0, maxfev=4 * result.nfev)
+            assert again.restarts  # a descent that starts again is not narrow
+
+    @pytest.mark.parametrize(
+        ("space", "alternatives"), [(Space(b=Flag(shape=12)), 12), (Space(c=Choice(*"abcd", shape=4)), 12)]
+    )
+    def test_bits_and_categories_stop_when_their_alternatives_were_tried(self, space: Space, alternatives: int) -> None:
+        result = cones.minimize(
+            lambda v: float(sum((x[0] != x[0].flat[0]).sum() for x in [list(v.values())])), space, rng=0
+        )
+        popsize = (result.nfev - 1) // result.nit
+        assert result.stop == "stagnation"
+        assert result.fun == 0.0
+        assert result.nit < 200 + 50 * alternatives / popsize
+
+
 class TestSteps:
     def test_values_are_those_of_the_steps(self) -> None:
         space = Space(a=Float(0.0, 1.0, step=0.25), b=Integer(8, 60, step=8), x=Float(-1, 1), k=Integer(0, 3))
@@ -501,6 +546,11 @@ class TestSteps:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
+            (
+                lambda: Choice(["a", "b"]),
+                r"options: expected at least two, got 1; pass them one by one, Choice\(\*options\)",
+            ),
+            (lambda: cones.minimize(lambda v: 0.0, {}, maxfev=9), "space: expected at least one parameter, got none"),
             (lambda: Float(0.0, 1.0, step=0.0), "step: expected"),
             (lambda: Float(0.0, 1.0, step=2.0), "step: expected at most high - low, got 2"),
             (lambda: Float(0.1, 1.0, log=True, step=0.1), "step: expected none on a logarithmic scale"),

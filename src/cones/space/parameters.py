@@ -246,7 +246,9 @@ class Choice(Parameter):
 
     def __init__(self, *options: Any, shape: int | Sequence[int] = ()) -> None:
         if len(options) < 2:
-            raise InputError(f"options: expected at least two, got {len(options)}")
+            several = options and isinstance(options[0], (list, tuple, set))
+            hint = "; pass them one by one, Choice(*options)" if several else ""
+            raise InputError(f"options: expected at least two, got {len(options)}{hint}")
         for index, option in enumerate(options):
             if any(_same(option, other) for other in options[:index]):
                 raise InputError(f"options: expected different ones, got {option!r} twice")

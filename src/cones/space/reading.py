@@ -45,7 +45,7 @@ def space_from(value: Any) -> Any:
     A mapping of names to parameters, a `ConfigSpace.ConfigurationSpace` without conditions, a dict of Optuna
     distributions and a `scipy.optimize.Bounds`, whose space has one array, `x`, describe one.
     """
-    return Space(value) if describes_space(value) or (isinstance(value, Mapping) and value) else value
+    return Space(value) if describes_space(value) or isinstance(value, Mapping) else value
 
 
 def read_space(path: str) -> Space:
