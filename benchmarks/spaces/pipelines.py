@@ -16,6 +16,7 @@ import cones
 
 __all__ = ["PIPELINES", "pipeline"]
 
+WORST = 10.0  # log loss of a network that diverges
 SCALERS = ("none", "standard", "range", "robust")
 
 
@@ -138,10 +139,11 @@ def network() -> Callable[[dict[str, Any]], float]:
                 batch_size=32, max_iter=15, random_state=0,
             ),
         )  # fmt: skip
-        score = float(
-            cross_val_score(model, inputs, labels, cv=folds, scoring="neg_log_loss", error_score=-10.0).mean()
-        )
-        return min(-score, 10.0)
+        try:
+            scores = cross_val_score(model, inputs, labels, cv=folds, scoring="neg_log_loss", error_score=-WORST)
+        except ValueError:  # the network diverged in all folds
+            return WORST
+        return min(-float(scores.mean()), WORST)
 
     return loss
 
