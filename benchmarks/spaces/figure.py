@@ -21,6 +21,7 @@ TITLES = {
     "network": "network, wine: log loss",
     "svm": "SVM, digits: share of errors",
 }
+TICKS = [digit * 10.0**power for power in range(-4, 3) for digit in (1, 2, 5)]
 FROM = 10  # trials before are random for both
 
 
@@ -41,9 +42,12 @@ def draw(folder: Path, out: Path) -> None:
             error = curves.std(axis=0, ddof=1) / np.sqrt(len(rows))
             draw_curve(axis, trials, curves.mean(axis=0), error, colour, log=True)
             ends.append((float(curves[:, -1].mean()), NAMES[method], colour))
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if problem != "network" else "")
+        low, high = axis.get_ylim()
+        if low > 0.0 and high > 5.0 * low:
+            axis.set_yscale("log")
+            axis.set_yticks([t for t in TICKS if low <= t <= high], minor=False)
+            axis.minorticks_off()
+            axis.yaxis.set_major_formatter("{x:g}")
         axis.set_xlim(FROM, trials[-1])
         style_axis(axis, TITLES[problem], "trials")
         label_ends(axis, ends)
