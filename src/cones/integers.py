@@ -8,13 +8,16 @@ coordinate's neighbour is tried. (Hamano et al., CMA-ES with Margin, 2022, corre
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cones.beliefs import Belief, Gaussian, Product
 from cones.space.bounds import Box
-from cones.types import Vector
+from cones.types import Matrix
 
-__all__ = ["spread_of_numbers", "with_neighbours"]
+Mask = NDArray[np.bool_]
+
+__all__ = ["at_mode", "spread_of_numbers", "with_neighbours"]
 
 
 def with_neighbours(belief: Belief, box: Box | None, popsize: int) -> Belief:
@@ -37,7 +40,19 @@ def spread_of_numbers(belief: Belief, box: Box | None) -> float | None:
     return float(np.where(deviations <= 2.5 * np.finfo(mean.dtype).eps * np.abs(mean), 0.0, deviations).max())
 
 
-def _real_numbers(belief: Belief, box: Box | None) -> Vector | None:
+def at_mode(candidates: Matrix, belief: Belief, box: Box | None) -> Mask | None:
+    """Which candidates have the most likely integers, bits and categories; None if there are no others, or no numbers.
+
+    They differ in their real numbers alone.
+    """
+    real = _real_numbers(belief, box)
+    if real is None or real.all() or not real.any():
+        return None
+    mode = belief.mode() if box is None else box.reflect(belief.mode())
+    return np.asarray((candidates[:, ~real] == mode[~real]).all(axis=1))
+
+
+def _real_numbers(belief: Belief, box: Box | None) -> Mask | None:
     """Which coordinates are real numbers; None if all are."""
     whole = None if box is None else box.whole
     if isinstance(belief, Gaussian):

@@ -21,6 +21,7 @@ from cones.beliefs import Belief, StepStatus
 from cones.checks import check_array, check_integer, check_kind, check_same, check_shape
 from cones.component import Storable
 from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
+from cones.integers import at_mode
 from cones.kernels.buffers import BufferPool
 from cones.markup import card, curves
 from cones.progress import History, Outcome, State
@@ -250,7 +251,9 @@ class Strategy(Storable, ABC):
             lagrangian = self.state.lagrangian
             assert lagrangian is not None
             beyond = self._beyond(candidates, lagrangian)
-            told = told_from(losses, rows, beyond, lagrangian, self.state.belief.dim)
+            belief = self.state.belief
+            typical = None if isinstance(candidates, Population) else at_mode(candidates, belief, self.box)
+            told = told_from(losses, rows, beyond, lagrangian, belief.dim, typical)
             self._note("whole", losses.tolist(), rows.tolist())
             self._advance(told.losses, self._move, candidates, losses.size, told)
             return

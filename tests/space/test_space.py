@@ -19,7 +19,7 @@ from scipy.special import ndtr
 
 import cones
 from cones import Choice, Flag, Float, InputError, Integer, Space
-from cones.integers import with_neighbours
+from cones.integers import at_mode, with_neighbours
 from cones.space.bounds import Box
 from cones.space.reading import read_space, space_from, space_from_tables
 
@@ -230,6 +230,18 @@ class TestRuns:
         assert rows.fun == pytest.approx(result.fun)
         assert rows.nfev == result.nfev
 
+    def test_constraints_beside_categories_are_met_exactly(self) -> None:
+        """Multipliers come from candidates that differ in real numbers alone: a category's jump has no slope."""
+        space = Space(x=Float(-3, 3, shape=4), c=Choice("a", "b", "c", shape=3))
+
+        def fun(values: dict) -> float:
+            return float(((values["x"] - 1.0) ** 2).sum() + (values["c"] != "b").sum())
+
+        equality = {"type": "eq", "fun": lambda values: values["x"].sum() - 2.0}
+        result = cones.minimize(fun, space, constraints=equality, maxfev=4000, rng=0)
+        assert result.success
+        assert result.fun == pytest.approx(1.0, abs=1e-7)  # x = 1/2 in all coordinates
+
     def test_flags_alone_are_bits(self) -> None:
         space = Space(bits=Flag(shape=30))
         result = cones.minimize(lambda v: float((~v["bits"]).sum()), space, maxfev=2000, rng=0, ftarget=0)
@@ -237,6 +249,16 @@ class TestRuns:
 
 
 class TestIntegers:
+    def test_which_candidates_have_the_most_likely_integers(self) -> None:
+        box = Box(np.array([-0.5, -9.0]), np.array([9.5, 9.0]), np.array([1.0, 0.0]))
+        belief = cones.DiagonalGaussian([3.2, 0.4], 1.0)
+        candidates = np.array([[3.0, 0.1], [4.0, 0.4], [3.0, -2.0]])
+        np.testing.assert_array_equal(at_mode(candidates, belief, box), [True, False, True])
+        assert at_mode(candidates, belief, None) is None  # all are real numbers
+        product = cones.Product(cones.DiagonalGaussian([0.0], 1.0), cones.Bernoulli([0.9]))
+        np.testing.assert_array_equal(at_mode(np.array([[0.3, 1.0], [0.0, 0.0]]), product, None), [True, False])
+        assert at_mode(np.ones((2, 1)), cones.Bernoulli([0.9]), None) is None  # no real number
+
     def test_a_neighbour_keeps_a_probability(self) -> None:
         box = Box(np.array([-0.5, -9.0]), np.array([9.5, 9.0]), np.array([1.0, 0.0]))
         for belief in (
