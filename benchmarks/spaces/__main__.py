@@ -1,7 +1,10 @@
 """Run methods on problems, or show what was recorded.
 
     python -m benchmarks.spaces run --method cones --problems sphere,rosenbrock --size 5 --seeds 10 --budget 50000 DIR
-    python -m benchmarks.spaces table DIR
+    python -m benchmarks.spaces table DIR          # evaluations to the target, or losses at the end
+    python -m benchmarks.spaces tpe DIR            # losses after as many evaluations as TPE had
+    python -m benchmarks.spaces pipelines DIR      # pipelines of scikit-learn: --problems svm,boosting,network
+    python -m benchmarks.spaces figure DIR FILE    # the same as curves
 
 A record is one line of JSON: method, problem, seed, evaluations to the target (null if it was not reached), the best
 loss and the improvements. What is recorded already is not run again.
@@ -15,12 +18,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from benchmarks.spaces.figure import draw
 from benchmarks.spaces.methods import METHODS, Recorder, RunEndedError
 from benchmarks.spaces.problems import problem
-from benchmarks.spaces.table import records, table
+from benchmarks.spaces.table import beside_tpe, pipelines, records, table
 
 # Improvements that are kept in a record: these and the last.
-KEPT = [*range(1, 10), *(int(10 ** (k / 10)) for k in range(10, 61))]
+KEPT = sorted({*range(1, 10), *(int(10 ** (k / 10)) for k in range(10, 61)), 50, 150, 300})  # budgets of TPE included
+
+TABLES = {"table": table, "tpe": beside_tpe, "pipelines": pipelines}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -61,14 +67,21 @@ def main() -> None:
     runs = commands.add_parser("run")
     runs.add_argument("--method", choices=METHODS, required=True)
     runs.add_argument("--problems", required=True)
-    runs.add_argument("--size", type=int, required=True)
+    runs.add_argument(
+        "--size", type=int, default=0, help="bits, or numbers, integers and categories each; none for a pipeline"
+    )
     runs.add_argument("--seeds", type=int, default=10)
     runs.add_argument("--budget", type=int, default=10_000)
     runs.add_argument("folder")
     runs.set_defaults(call=run)
-    tables = commands.add_parser("table")
-    tables.add_argument("folder")
-    tables.set_defaults(call=lambda options: print(table(Path(options.folder))))
+    for name, made in TABLES.items():
+        tables = commands.add_parser(name)
+        tables.add_argument("folder")
+        tables.set_defaults(call=lambda options, made=made: print(made(Path(options.folder))))
+    figure = commands.add_parser("figure")
+    figure.add_argument("folder")
+    figure.add_argument("out")
+    figure.set_defaults(call=lambda options: draw(Path(options.folder), Path(options.out)))
     options = parser.parse_args()
     options.call(options)
 

@@ -3,7 +3,7 @@
 Binary, n bits, all to be minimised to 0: OneMax, LeadingOnes, trap-5 (blocks of five bits that mislead), a knapsack (to
 the bound of its relaxation) and the selection of features for a linear classifier. Mixed, k numbers, k integers and k
 categories of five: sphere and ellipsoid of the numbers and integers, or Rosenbrock of the numbers and sphere of the
-integers, plus the number of wrong categories.
+integers, plus the number of wrong categories. Pipelines of scikit-learn are in `pipelines`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import cones
+from benchmarks.spaces.pipelines import PIPELINES, pipeline
 
 __all__ = ["BINARY", "MIXED", "Problem", "problem"]
 
@@ -67,7 +68,7 @@ def features(size: int) -> Callable[[np.ndarray], float]:
 
     Odd against even digits; half of the images for training, half for the error; 1% per hundred inputs.
     """
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    from sklearn.datasets import load_digits
 
     digits = load_digits()
     rng = np.random.default_rng(0)
@@ -114,7 +115,9 @@ MIXED: dict[str, Callable[[np.ndarray], float]] = {"sphere": sphere, "ellipsoid"
 
 
 def problem(name: str, size: int) -> Problem:
-    """A problem by name: of `size` bits, or of `size` numbers, integers and categories each."""
+    """A problem by name: of `size` bits, of `size` numbers, integers and categories each, or a pipeline."""
+    if name in PIPELINES:
+        return Problem(name, *pipeline(name), target=-np.inf)
     if name in BINARY:
         of_bits = BINARY[name](size)
         target = -np.inf if name in ("knapsack", "features") else 0.0

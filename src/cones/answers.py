@@ -179,6 +179,8 @@ class Answers(Storable, ABC):
 
     def _about_violation(self) -> str:
         state = self.state
+        if state.best_x is None:
+            return "" if state.lagrangian is None else " No candidate had a finite loss and finite constraints."
         if state.feasible:
             return "" if self.ends_feasible() else " The last population is not feasible; x is an earlier candidate."
         by = f"{state.violation:.3g} (catol = {state.catol:g})"

@@ -20,7 +20,7 @@ from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
 from cones.optimizers import Optimizer
 from cones.progress import CATOL, Descent, State
-from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from
+from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from, trials_of
 from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.space.bounds import Box, box_from, check_deviations, check_start, initial_deviations
@@ -192,7 +192,7 @@ def compose(
         restarts=policy,
         noisy=None if noisy is None else check_bool("noisy", noisy),
         box=box,
-        criteria=criteria_from(start.dim, popsize, limits),
+        criteria=criteria_from(start.dim, popsize, limits, trials_of(start)),
     )
 
 

@@ -7,12 +7,17 @@ coordinate's neighbour is tried. (Hamano et al., CMA-ES with Margin, 2022, corre
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from cones.beliefs import Belief, Gaussian, Product
 from cones.space.bounds import Box
+from cones.types import Matrix
 
-__all__ = ["with_neighbours"]
+Mask = NDArray[np.bool_]
+
+__all__ = ["at_mode", "spread_of_numbers", "with_neighbours"]
 
 
 def with_neighbours(belief: Belief, box: Box | None, popsize: int) -> Belief:
@@ -21,3 +26,37 @@ def with_neighbours(belief: Belief, box: Box | None, popsize: int) -> Belief:
         return belief
     probability = 1.0 / (belief.dim * popsize)
     return belief.widened(box.cells(belief.mean) / (-2.0 * float(ndtri(0.5 * probability))))
+
+
+def spread_of_numbers(belief: Belief, box: Box | None) -> float | None:
+    """The largest standard deviation of a real number, beside integers, bits or categories, whose spread has a bound.
+
+    A deviation of which a fifth does not change the mean is 0. None if all coordinates are real numbers, or none is.
+    """
+    real = _real_numbers(belief, box)
+    if real is None or not real.any():
+        return None
+    mean, deviations = belief.mean[real], belief.standard_deviations()[real]
+    return float(np.where(deviations <= 2.5 * np.finfo(mean.dtype).eps * np.abs(mean), 0.0, deviations).max())
+
+
+def at_mode(candidates: Matrix, belief: Belief, box: Box | None) -> Mask | None:
+    """Which candidates have the most likely integers, bits and categories; None if there are no others, or no numbers.
+
+    They differ in their real numbers alone.
+    """
+    real = _real_numbers(belief, box)
+    if real is None or real.all() or not real.any():
+        return None
+    mode = belief.mode() if box is None else box.reflect(belief.mode())
+    return np.asarray((candidates[:, ~real] == mode[~real]).all(axis=1))
+
+
+def _real_numbers(belief: Belief, box: Box | None) -> Mask | None:
+    """Which coordinates are real numbers; None if all are."""
+    whole = None if box is None else box.whole
+    if isinstance(belief, Gaussian):
+        return None if whole is None else whole == 0
+    factors = belief.factors if isinstance(belief, Product) else (belief,)
+    real = np.concatenate([np.full(factor.dim, isinstance(factor, Gaussian)) for factor in factors])
+    return real if whole is None else real & (whole == 0)

@@ -19,7 +19,7 @@ from cones.component import Storable, changed, check_declared
 from cones.errors import InputError
 from cones.estimators import Estimate, Estimator, PastPopulation, Sample, Shaping
 from cones.handover import check_columns, check_step, checked_pair
-from cones.integers import with_neighbours
+from cones.integers import spread_of_numbers, with_neighbours
 from cones.kernels.spans import inner
 from cones.optimizers import Optimizer
 from cones.progress import Outcome
@@ -106,4 +106,6 @@ class Algorithm(Storable):
         belief, kl = belief.move(step)
         belief = with_neighbours(belief, info.box, sample.plan.popsize)
         columns |= {"step": math.sqrt(inner(step.shift, step.shift)), "kl": kl}
+        if (spread := spread_of_numbers(belief, info.box)) is not None:
+            columns["spread_of_numbers"] = spread
         return Outcome(belief, changed(state, optimizer=optimizer), columns, step.status)

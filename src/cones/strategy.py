@@ -21,6 +21,7 @@ from cones.beliefs import Belief, StepStatus
 from cones.checks import check_array, check_integer, check_kind, check_same, check_shape
 from cones.component import changed
 from cones.errors import CheckpointError, InputError, MissingExtraError, StateError
+from cones.integers import at_mode
 from cones.kernels.buffers import BufferPool
 from cones.progress import History, Outcome, State
 from cones.progress.stopping import (
@@ -219,7 +220,9 @@ class Strategy(Answers):
             lagrangian = self.state.lagrangian
             assert lagrangian is not None
             beyond = self._beyond(candidates, lagrangian)
-            told = told_from(losses, rows, beyond, lagrangian, self.state.belief.dim)
+            belief = self.state.belief
+            typical = None if isinstance(candidates, Population) else at_mode(candidates, belief, self.box)
+            told = told_from(losses, rows, beyond, lagrangian, belief.dim, typical)
             self._note("whole", losses.tolist(), rows.tolist())
             self._advance(told.losses, self._move, candidates, losses.size, told)
             return
@@ -386,9 +389,7 @@ class Strategy(Answers):
         if self._asked is None:
             raise StateError("tell: expected a call of ask() since the last tell(), got none")
         _, candidates = self._asked
-        if X is self._named and X is not None:
-            return candidates
-        if X is not candidates and self.space is not None:
+        if X is not candidates and self.space is not None:  # also if X is what ask() returned: dicts can be changed
             given = X if isinstance(X, (list, tuple)) else []
             if len(given) != self.popsize:
                 raise InputError(f"X: expected the {self.popsize} candidates of the last ask(), got {X!r:.80}")

@@ -14,12 +14,12 @@ import pytest
 from conformance.variants import through_a_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, LinearConstraint
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 from scipy.special import ndtr
 
 import cones
 from cones import Choice, Flag, Float, InputError, Integer, Space
-from cones.integers import with_neighbours
+from cones.integers import at_mode, with_neighbours
 from cones.space.bounds import Box
 from cones.space.reading import read_space, space_from, space_from_tables
 
@@ -142,6 +142,20 @@ class TestRuns:
             es.tell([{"layers": 3}, *X[1:]], [0.0] * 20)
         es.tell(X, [0.0] * 20)
 
+    def test_what_was_asked_for_and_changed_since_is_not_told(self) -> None:
+        """The dicts of ask() belong to the user: a value outside the space, or another one, is an error."""
+        for change, message in (
+            (lambda values: values.update(lr=5.0), "lr: expected a number between"),
+            (lambda values: values.update(act="own"), "act: expected one of"),
+            (lambda values: values.pop("act"), "act: expected a value, got none"),
+            (lambda values: values.update(layers=values["layers"] % 8 + 1), "X: expected the candidates of the last"),
+        ):
+            es = cones.CoNES(everything(), rng=0)
+            X = es.ask()
+            change(X[0])
+            with pytest.raises(InputError, match=message):
+                es.tell(X, [0.0] * len(X))
+
     def test_a_checkpoint_goes_on_with_dicts(self, tmp_path: Path) -> None:
         straight = cones.minimize(loss, everything(), maxiter=12, rng=3)
 
@@ -199,9 +213,34 @@ class TestRuns:
         result = cones.minimize(fun, space, constraints=limit, maxfev=2000, rng=0)
         assert result.maxcv <= 1e-6
         assert result.fun == pytest.approx(1.25, abs=0.01)
-        for wrong, message in ((LinearConstraint([[1.0]], 0, 1), "got a LinearConstraint"), (limit, "vectorized")):
-            with pytest.raises(InputError, match=message):
-                cones.minimize(fun, space, constraints=wrong, vectorized=wrong is limit)
+        with pytest.raises(InputError, match="got a LinearConstraint"):
+            cones.minimize(fun, space, constraints=LinearConstraint([[1.0]], 0, 1))
+
+        def sums(all_values: list[dict]) -> list[float]:
+            return [values["x"] + values["k"] for values in all_values]
+
+        rows = cones.minimize(
+            lambda all_values: [fun(values) for values in all_values],
+            space,
+            constraints=[NonlinearConstraint(sums, 1.5, np.inf)],
+            vectorized=True,
+            maxfev=2000,
+            rng=0,
+        )
+        assert rows.fun == pytest.approx(result.fun)
+        assert rows.nfev == result.nfev
+
+    def test_constraints_beside_categories_are_met_exactly(self) -> None:
+        """Multipliers come from candidates that differ in real numbers alone: a category's jump has no slope."""
+        space = Space(x=Float(-3, 3, shape=4), c=Choice("a", "b", "c", shape=3))
+
+        def fun(values: dict) -> float:
+            return float(((values["x"] - 1.0) ** 2).sum() + (values["c"] != "b").sum())
+
+        equality = {"type": "eq", "fun": lambda values: values["x"].sum() - 2.0}
+        result = cones.minimize(fun, space, constraints=equality, maxfev=4000, rng=0)
+        assert result.success
+        assert result.fun == pytest.approx(1.0, abs=1e-7)  # x = 1/2 in all coordinates
 
     def test_flags_alone_are_bits(self) -> None:
         space = Space(bits=Flag(shape=30))
@@ -210,6 +249,16 @@ class TestRuns:
 
 
 class TestIntegers:
+    def test_which_candidates_have_the_most_likely_integers(self) -> None:
+        box = Box(np.array([-0.5, -9.0]), np.array([9.5, 9.0]), np.array([1.0, 0.0]))
+        belief = cones.DiagonalGaussian([3.2, 0.4], 1.0)
+        candidates = np.array([[3.0, 0.1], [4.0, 0.4], [3.0, -2.0]])
+        np.testing.assert_array_equal(at_mode(candidates, belief, box), [True, False, True])
+        assert at_mode(candidates, belief, None) is None  # all are real numbers
+        product = cones.Product(cones.DiagonalGaussian([0.0], 1.0), cones.Bernoulli([0.9]))
+        np.testing.assert_array_equal(at_mode(np.array([[0.3, 1.0], [0.0, 0.0]]), product, None), [True, False])
+        assert at_mode(np.ones((2, 1)), cones.Bernoulli([0.9]), None) is None  # no real number
+
     def test_a_neighbour_keeps_a_probability(self) -> None:
         box = Box(np.array([-0.5, -9.0]), np.array([9.5, 9.0]), np.array([1.0, 0.0]))
         for belief in (
@@ -331,7 +380,7 @@ class TestWhatUsersHave:
             ({"a": {"type": "flot"}}, "a.type: expected one of float, integer, choice, flag, got 'flot'; did you mean"),
             (
                 {"a": {"type": "float", "lo": 1}},
-                "a.lo: expected one of low, high, log, shape, start, got an unknown key",
+                "a.lo: expected one of low, high, log, shape, step, start, got an unknown key",
             ),
             ({"a": {"type": "float", "low": 2, "high": 1}}, "a.low, high: expected low < high"),
             ({"a": {"type": "choice", "options": ["x"]}}, "a.options: expected at least two, got 1"),
@@ -374,8 +423,14 @@ class TestWhatUsersHave:
             "c": d.CategoricalDistribution(["a", "b"]),
         }
         assert space_from(given) == Space(lr=Float(1e-5, 1e-1, log=True), k=Integer(1, 8), c=Choice("a", "b"))
-        with pytest.raises(InputError, match="s: expected a distribution without steps"):
-            space_from({"s": d.FloatDistribution(0.0, 1.0, step=0.25)})
+        assert Space(group={"k": d.IntDistribution(1, 8)}) == Space(group={"k": Integer(1, 8)})
+        with_steps = Space({"s": d.FloatDistribution(0.0, 1.0, step=0.25), "i": d.IntDistribution(8, 64, step=8)})
+        assert with_steps == Space(s=Float(0.0, 1.0, step=0.25), i=Integer(8, 64, step=8))
+        fixed = {"one": d.CategoricalDistribution(["a"]), "same": d.FloatDistribution(2.0, 2.0)}
+        result = cones.minimize(lambda v: abs(v["k"] - v["same"]), {**given, **fixed}, maxfev=50, rng=0)
+        assert (result.x["one"], result.x["same"]) == ("a", 2.0)
+        with pytest.raises(InputError, match="space: expected at least one parameter, got constants alone"):
+            Space(fixed)
 
     def test_a_configuration_space(self) -> None:
         """With stand-ins that have the names and attributes of ConfigSpace 1."""
@@ -409,14 +464,137 @@ class TestWhatUsersHave:
         with pytest.raises(InputError, match="space: expected a ConfigurationSpace without conditions"):
             space_from(configuration)
         configuration.conditions = []
-        configuration["own"] = made("Own", name="own")
+        configuration["own"] = made("Own", name="own", default_value=0)
         with pytest.raises(InputError, match="own: expected a float, integer, categorical or ordinal"):
             space_from(configuration)
 
     def test_the_real_configspace(self) -> None:
         cs = pytest.importorskip("ConfigSpace")
-        configuration = cs.ConfigurationSpace({"lr": (1e-5, 0.1), "k": (1, 8), "c": ["a", "b"]})
-        assert set(space_from(configuration).names) == {"lr", "k", "c"}
+        configuration = cs.ConfigurationSpace(seed=0)
+        configuration.add(
+            cs.Float("lr", (1e-5, 1e-1), log=True, default=1e-3),
+            cs.Float("decay", (0.0, 1.0), distribution=cs.Normal(0.5, 0.1)),
+            cs.Integer("layers", (1, 8), default=3),
+            cs.Integer("width", (1, 100), log=True, default=10),
+            cs.Categorical("act", ["relu", "tanh"], default="tanh"),
+            cs.Categorical("size", ["s", "m", "l"], ordered=True, default="m"),
+            cs.Categorical("bias", [True, False]),
+            cs.Constant("version", 4),
+        )
+        space = Space(configuration)
+        assert space.parameters["lr"] == Float(1e-5, 1e-1, log=True)
+        assert space.parameters["width"] == Integer(1, 100, log=True)
+        assert space.parameters["size"] == Choice("s", "m", "l")
+        assert space.guess["layers"] == 3
+        assert space.guess["act"] == "tanh"
+
+        def fun(values: dict) -> float:
+            cs.Configuration(configuration, values=values)  # raises if the values are not in the space
+            wrong = (values["act"] != "relu") + (values["bias"] is not True)
+            return (math.log10(values["lr"]) + 2.0) ** 2 + (values["layers"] - 5) ** 2 + wrong
+
+        result = cones.minimize(fun, configuration, maxfev=600, rng=0)
+        assert result.fun < 0.01
+        assert result.x["version"] == 4
+        drawn = configuration.sample_configuration()
+        guess = space.starting_at(drawn)  # values of NumPy included
+        assert guess.decode(guess.start()[0])["act"] == drawn["act"]
+        assert cones.minimize(fun, guess, maxfev=100, rng=0).fun <= fun(dict(drawn))
+
+    def test_a_configspace_with_conditions_or_forbidden_values_is_refused(self) -> None:
+        cs = pytest.importorskip("ConfigSpace")
+        for what in ("conditions", "forbidden_clauses"):
+            configuration = cs.ConfigurationSpace()
+            kind, rate = cs.Categorical("kind", ["x", "y"], default="x"), cs.Float("rate", (0.0, 1.0))
+            configuration.add(kind, rate)
+            clause = cs.EqualsCondition(rate, kind, "x") if what == "conditions" else None
+            configuration.add(clause or cs.ForbiddenEqualsClause(kind, "y"))
+            for take in (Space, space_from, cones.CoNES, lambda c: cones.minimize(lambda v: 0.0, c)):
+                with pytest.raises(
+                    InputError, match=f"space: expected a ConfigurationSpace without {what}, got .*kind"
+                ):
+                    take(configuration)
+        with pytest.raises(InputError, match="space: expected at least one parameter, got none"):
+            Space(cs.ConfigurationSpace())
+
+
+class TestStopping:
+    def test_real_numbers_alone_decide_on_xtol(self) -> None:
+        """Integers and categories keep a spread, so that their neighbours are tried."""
+
+        def fun(values: dict) -> float:
+            wrong = (values["c"] != "b").sum() if "c" in values else 0
+            return float(((values["x"] - 1.0) ** 2).sum() + ((values["k"] - 3) ** 2).sum() + wrong)
+
+        numbers = {"x": Float(-5, 5, shape=2), "k": Integer(-9, 9, shape=2)}
+        for space in (Space(numbers), Space(**numbers, c=Choice("a", "b", shape=2))):
+            result = cones.minimize(fun, space, rng=0)
+            assert result.success
+            assert result.stop == "xtol"
+            assert result.fun < 1e-15
+            assert result.history["spread_of_numbers"][-1] <= 1e-11 < result.history["spread_of_numbers"][-2]
+            again = cones.minimize(fun, space, rng=0, maxfev=4 * result.nfev)
+            assert again.restarts  # a descent that starts again is not narrow
+
+    @pytest.mark.parametrize(
+        ("space", "alternatives"), [(Space(b=Flag(shape=12)), 12), (Space(c=Choice(*"abcd", shape=4)), 12)]
+    )
+    def test_bits_and_categories_stop_when_their_alternatives_were_tried(self, space: Space, alternatives: int) -> None:
+        result = cones.minimize(
+            lambda v: float(sum((x[0] != x[0].flat[0]).sum() for x in [list(v.values())])), space, rng=0
+        )
+        popsize = (result.nfev - 1) // result.nit
+        assert result.stop == "stagnation"
+        assert result.fun == 0.0
+        assert result.nit < 200 + 50 * alternatives / popsize
+
+
+class TestSteps:
+    def test_values_are_those_of_the_steps(self) -> None:
+        space = Space(a=Float(0.0, 1.0, step=0.25), b=Integer(8, 60, step=8), x=Float(-1, 1), k=Integer(0, 3))
+        assert (space.floats, space.integers) == (1, 3)
+        seen = []
+        cones.minimize(lambda v: seen.append(v) or v["x"] ** 2, space, maxfev=300, rng=0)
+        assert {v["a"] for v in seen} == {0.0, 0.25, 0.5, 0.75, 1.0}
+        assert {v["b"] for v in seen} == {8, 16, 24, 32, 40, 48, 56}
+        assert all(space.decode(space.encode(v)) == v for v in seen)
+        assert all(isinstance(v["b"], int) and isinstance(v["a"], float) for v in seen)
+
+    def test_arrays_of_steps_each_in_its_range(self) -> None:
+        space = Space(a=Float([0.0, 1.0], [0.3, 2.0], step=0.1), c=Choice("u", "v"))
+        result = cones.minimize(lambda v: float(-v["a"].sum()), space, maxfev=400, rng=0)
+        np.testing.assert_allclose(result.x["a"], [0.3, 2.0], rtol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (
+                lambda: Choice(["a", "b"]),
+                r"options: expected at least two, got 1; pass them one by one, Choice\(\*options\)",
+            ),
+            (lambda: cones.minimize(lambda v: 0.0, {}, maxfev=9), "space: expected at least one parameter, got none"),
+            (lambda: Float(0.0, 1.0, step=0.0), "step: expected"),
+            (lambda: Float(0.0, 1.0, step=2.0), "step: expected at most high - low, got 2"),
+            (lambda: Float(0.1, 1.0, log=True, step=0.1), "step: expected none on a logarithmic scale"),
+            (lambda: Float(0.0, step=0.1), "step: expected none on a logarithmic scale or in an infinite range"),
+            (lambda: Integer(0, 9, step=1.5), "step: expected an integer, got 1.5"),
+            (lambda: Space(a=Float(0, 1, step=0.25)).encode({"a": 0.3}), "a: expected 0.0 plus steps of 0.25, got 0.3"),
+            (lambda: Space(a=Integer(0, 9, step=2)).encode({"a": 9}), "a: expected 0.0 plus steps of 2, got 9"),
+        ],
+    )
+    def test_what_is_refused(self, make, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            make()
+
+    def test_of_one_is_no_step(self) -> None:
+        assert Integer(0, 9, step=1) == Integer(0, 9)
+        assert Float(0, 1, step=1).limits() == (0.0, 1.0)
+
+    def test_through_files(self, tmp_path: Path) -> None:
+        (tmp_path / "space.toml").write_text('[a]\ntype = "float"\nlow = 0\nhigh = 1\nstep = 0.5\n')
+        space = read_space(str(tmp_path / "space.toml"))
+        assert space == Space(a=Float(0, 1, step=0.5))
+        assert through_a_file(space, tmp_path) == space
 
 
 def test_all_orders_of_kinds_decode_alike() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypedDict
 
 import numpy as np
 
+from cones.beliefs import Belief, ExponentialFamily, Product
 from cones.checks import check_integer, check_non_negative, check_number, check_positive
 from cones.component import Component, setting, suggestion
 from cones.errors import InputError
@@ -39,6 +40,7 @@ __all__ = [
     "criteria_from",
     "first_met",
     "share_spent",
+    "trials_of",
 ]
 
 
@@ -107,7 +109,8 @@ class FTarget(Criterion):
 class XTol(Criterion):
     """Met if the belief's standard deviations and its mean's last step are at most the limit, or lost in rounding.
 
-    A deviation is lost in rounding if a fifth of it does not change the mean.
+    A deviation is lost in rounding if a fifth of it does not change the mean. Beside integers, bits and categories,
+    whose spread has a lower bound, the deviations of the real numbers count alone.
     """
 
     name, status, success = "xtol", 0, True
@@ -116,6 +119,8 @@ class XTol(Criterion):
     def met(self, state: State, history: History) -> bool:
         if not len(history):
             return False
+        if "spread_of_numbers" in history:
+            return state.iteration > state.began and history.latest("spread_of_numbers") <= self.limit
         mean = state.belief.mean
         rounding = 2.5 * float(np.finfo(mean.dtype).eps)
         if history.latest("step") > self.limit + rounding * math.sqrt(inner(mean, mean)):
@@ -254,7 +259,8 @@ class Limits(TypedDict, total=False):
     ftol: Annotated[float | None, "Stop when losses differ by this little for ten iterations; 1e-11 by default."]
     stagnation: Annotated[
         float | Literal["auto"] | None,
-        'Stop after this many iterations without improvement; "auto", the default, is 100 + 100 n^1.5 / popsize.',
+        'Stop after this many iterations without improvement; "auto", the default, is 100 + 100 n^1.5 / popsize, '
+        "for bits and categories alone 100 + 50 n / popsize.",
     ]
 
 
@@ -284,17 +290,28 @@ def check_limits(function: str, limits: Iterable[str], others: Sequence[str] = (
             )
 
 
-def criteria_from(dim: int, popsize: int, limits: dict[str, Any]) -> tuple[Criterion, ...]:
+def trials_of(belief: Belief) -> float:
+    """Evaluations of `stagnation="auto"` beyond 100 iterations: 100 n^1.5.
+
+    With bits and categories alone, 50 per alternative to the most likely candidate: in half of them each alternative is
+    tried about five times.
+    """
+    factors = belief.factors if isinstance(belief, Product) else (belief,)
+    alternatives = [factor.freedom for factor in factors if isinstance(factor, ExponentialFamily)]
+    return 50.0 * sum(alternatives) if len(alternatives) == len(factors) else 100.0 * belief.dim**1.5
+
+
+def criteria_from(dim: int, popsize: int, limits: dict[str, Any], trials: float | None = None) -> tuple[Criterion, ...]:
     """The criteria for limits by name; None switches one off.
 
-    By default, xtol and ftol are 1e-11 and stagnation is 100 + 100 dim^1.5 / popsize iterations. Without any budget,
-    maxiter is 1000; an infinite budget switches that default off.
+    By default, xtol and ftol are 1e-11, and stagnation is 100 + trials / popsize iterations, with 100 dim^1.5 trials.
+    Without any budget, maxiter is 1000; an infinite budget switches that default off.
     """
     check_limits("resume", limits)
     given = {**LIMITS, **limits}
     automatic = given["stagnation"] == "auto"
     if automatic:
-        given["stagnation"] = STAGNATION + int(100 * dim**1.5 / popsize)
+        given["stagnation"] = STAGNATION + int((100.0 * dim**1.5 if trials is None else trials) / popsize)
     implied = all(given.get(name) is None for name in BUDGETS)
     if implied:
         given["maxiter"] = DEFAULT_MAXITER

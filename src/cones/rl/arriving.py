@@ -2,7 +2,8 @@
 
 A candidate's episodes see the normaliser and the floors as they are when it is handed out; their seeds come from
 (seed, purpose, number of the candidate), with common starts from (seed, purpose, number of the draw). Observations
-count when all its episodes are done, in the order in which candidates arrive. The journal has this order, so that a run can be replayed bit for bit without a simulation:
+count when all its episodes are done, in the order in which candidates arrive. The journal has this order, so that a
+run can be replayed bit for bit without a simulation:
 
     ["seen", is control, episodes]        before the ["tell", ...] of the candidate
     ["row", iteration, numbers]           an evaluation of the mean policy

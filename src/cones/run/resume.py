@@ -16,7 +16,7 @@ from cones.evaluate.race import RacingEvaluator
 from cones.evaluate.replicate import ReplicatingEvaluator, Replication
 from cones.files import check_path
 from cones.incremental import IncrementalStrategy
-from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from
+from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from, trials_of
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.journal import events_of, replay_events
@@ -82,7 +82,8 @@ def resume(
                 if not getattr(criterion, "implied", False)
             }
             off = dict.fromkeys(LIMITS)  # criteria not in `kept` were off before
-            criteria = criteria_from(strategy.state.belief.dim, strategy.popsize, {**off, **kept, **limits})
+            belief = strategy.state.belief
+            criteria = criteria_from(belief.dim, strategy.popsize, {**off, **kept, **limits}, trials_of(belief))
             strategy.criteria = with_reserve(criteria, noisy, strategy.popsize) if run else criteria
             strategy.restart_if_ended()  # the budget may suffice now
         rows = bool(run.get("vectorized", False)) if vectorized is None else bool(vectorized)

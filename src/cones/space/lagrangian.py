@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
 from cones.checks import check_array, check_shape
@@ -107,9 +107,16 @@ class Lagrangian(Storable):
             terms[:, self.count :] -= y[self.count :] * beyond
         return np.asarray(losses + terms.sum(axis=1))
 
-    def learnt(self, values: Matrix, dim: int) -> Lagrangian:
-        """The Lagrangian after a population in `dim` dimensions."""
-        finite = values[np.isfinite(values).all(axis=1)]
+    def learnt(self, values: Matrix, dim: int, typical: NDArray[np.bool_] | None = None) -> Lagrangian:
+        """The Lagrangian after a population in `dim` dimensions.
+
+        `typical` are the candidates that differ from the mean in real numbers alone. If they are the majority, the
+        others are left out: a jump of an integer or a category says nothing about slopes.
+        """
+        known = np.isfinite(values).all(axis=1)
+        if typical is not None and 2 * np.count_nonzero(known & typical) > len(values):
+            known &= typical
+        finite = values[known]
         here = finite[:, 1:].mean(axis=0) if len(finite) else self.multipliers
         if self.bounds:
             finite = np.column_stack([finite[:, : 1 + self.count], np.minimum(finite[:, 1 + self.count :], 0.0)])
@@ -186,12 +193,19 @@ def checked_rows(constraints: ArrayLike | None, count: int, known: Lagrangian | 
     return rows
 
 
-def told_from(losses: Vector, constraints: Matrix, beyond: Matrix, known: Lagrangian, dim: int) -> Told:
-    """What was told, read-only. A loss is NaN where a constraint is; `beyond` are the bounds."""
+def told_from(
+    losses: Vector,
+    constraints: Matrix,
+    beyond: Matrix,
+    known: Lagrangian,
+    dim: int,
+    typical: NDArray[np.bool_] | None = None,
+) -> Told:
+    """What was told, read-only. A loss is NaN where a constraint is; `beyond` are bounds; see `Lagrangian.learnt`."""
     losses = np.where(np.isnan(constraints).any(axis=1), math.nan, losses)
     values = np.column_stack([losses, constraints, beyond])
     values.flags.writeable = False
-    return Told(values, known.learnt(values, dim))
+    return Told(values, known.learnt(values, dim, typical))
 
 
 def _cost(losses: Vector, terms: Vector, dim: int) -> float:

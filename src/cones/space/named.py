@@ -31,17 +31,18 @@ class NamedFunction:
 
 def named_constraints(constraints: Any, space: Space, vectorized: bool) -> Any:
     """SciPy's constraints whose functions take values by name. Coordinates have none, so linear ones are refused."""
-    listed = list(constraints) if isinstance(constraints, (list, tuple)) else [constraints]
-    if listed and vectorized:
-        raise InputError("constraints: expected none with vectorized in a space")
-    return [_named(item, space) for item in listed]
+    if constraints is None:
+        return None
+    if not isinstance(constraints, (list, tuple)):
+        return _named(constraints, space, vectorized)
+    return [_named(item, space, vectorized) for item in constraints]
 
 
-def _named(item: Any, space: Space) -> Any:
+def _named(item: Any, space: Space, vectorized: bool) -> Any:
     if isinstance(item, Mapping) and callable(item.get("fun")):
-        return {**item, "fun": NamedFunction(item["fun"], space)}
-    if isinstance(item, NonlinearConstraint):
-        return NonlinearConstraint(NamedFunction(item.fun, space), item.lb, item.ub)
+        return {**item, "fun": NamedFunction(item["fun"], space, vectorized)}
+    if isinstance(item, NonlinearConstraint) and callable(item.fun):
+        return NonlinearConstraint(NamedFunction(item.fun, space, vectorized), item.lb, item.ub)
     if hasattr(item, "A"):
         raise InputError("constraints: expected functions of the values in a space, got a LinearConstraint")
     return item

@@ -10,12 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cones.checks import check_array, check_bool, check_integer, store
+from cones.checks import check_array, check_bool, check_integer, check_positive, store
 from cones.component import Storable
 from cones.errors import InputError
 from cones.types import Vector
 
-__all__ = ["Choice", "Flag", "Float", "Integer", "Number", "Parameter"]
+__all__ = ["Choice", "Constant", "Flag", "Float", "Integer", "Number", "Parameter"]
+
+
+# Values are multiples of a step up to this share of it.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Number(Parameter):
     high: float | Sequence[Any] = math.inf
     log: bool = False
     shape: int | tuple[int, ...] = ()
+    step: float | None = None
 
     def __post_init__(self) -> None:
         low, high = (_ends(name, getattr(self, name)) for name in ("low", "high"))
@@ -78,6 +83,16 @@ class Number(Parameter):
         if self.log and not ((low > 0.0).all() and (high < math.inf).all()):
             raise InputError(f"low: expected a positive number and a finite high with log=True, got {self.low}")
         self._check_ends(low, high)
+        if self.step is not None:
+            self._check_step(check_positive("step", self.step), low, high)
+
+    def _check_step(self, step: float, low: Vector, high: Vector) -> None:
+        if self.log or not (np.isfinite(low) & np.isfinite(high)).all():
+            raise InputError("step: expected none on a logarithmic scale or in an infinite range")
+        if (low + step * (1.0 + ROUNDING) <= high + 2.0 * ROUNDING * step).all():
+            store(self, step=step)
+            return
+        raise InputError(f"step: expected at most high - low, got {step:g} from {self.low} to {self.high}")
 
     def _check_ends(self, low: Vector, high: Vector) -> None:
         """Further conditions on the ends."""
@@ -87,9 +102,16 @@ class Number(Parameter):
         low, high = (np.broadcast_to(np.asarray(end, float), self._sizes).ravel() for end in (self.low, self.high))
         return low, high
 
-    def ends(self) -> tuple[Vector, Vector]:
-        """The range of the coordinates."""
+    def _last(self) -> Vector:
+        """The number of steps from low to the last value that is not above high."""
         low, high = self.limits()
+        return np.floor((high - low) / (self.step or 1.0) + ROUNDING)
+
+    def ends(self) -> tuple[Vector, Vector]:
+        """The range of the coordinates; with steps, half a step beyond the outer values."""
+        low, high = self.limits()
+        if self.step is not None:
+            return np.full_like(low, -0.5), self._last() + 0.5
         return (np.log(low), np.log(high)) if self.log else (low, high)
 
     def middle(self) -> Vector:
@@ -110,6 +132,12 @@ class Number(Parameter):
             k = int(bad.argmax())
             raise InputError(f"{name}: expected a number between {low[k]:g} and {high[k]:g}, got {flat[k]}")
         self._check_values(name, flat)
+        if self.step is not None:
+            steps = np.round((flat - low) / self.step)
+            off = np.abs(low + steps * self.step - flat) > ROUNDING * self.step
+            if off.any() or (steps > self._last()).any():
+                raise InputError(f"{name}: expected {self.low} plus steps of {self.step:g}, got {value!r:.80}")
+            return steps
         return np.log(flat) if self.log else flat
 
     def _check_values(self, name: str, values: Vector) -> None:
@@ -117,6 +145,8 @@ class Number(Parameter):
 
     def values(self, indices: Vector) -> Any:
         low, high = self.limits()
+        if self.step is not None:
+            indices = low + self.step * np.floor(indices + 0.5)
         numbers = np.clip(self._numbers(np.exp(indices) if self.log else indices), low, high)  # rounding may leave them
         return numbers.reshape(self._sizes) if self._sizes else float(numbers[0])
 
@@ -126,7 +156,7 @@ class Number(Parameter):
     @property
     def whole(self) -> int:
         """See `Box.whole`."""
-        return 0
+        return 0 if self.step is None else 1
 
 
 @dataclass(frozen=True)
@@ -137,10 +167,11 @@ class Float(Number):
         low, high: its range; either may be infinite. Arrays give each number of an array a range of its own.
         log: search on a logarithmic scale.
         shape: of an array of such numbers; () for a single one, or that of low and high.
+        step: values are low, low + step, and so on; None: all numbers in the range.
 
     Example:
         >>> Float(1e-5, 1e-1, log=True)
-        Float(low=1e-05, high=0.1, log=True, shape=())
+        Float(low=1e-05, high=0.1, log=True, shape=(), step=None)
     """
 
     type: ClassVar[str] = "float"
@@ -154,9 +185,18 @@ class Integer(Number):
         low, high: its range; either may be infinite. Arrays give each number of an array a range of its own.
         log: search on a logarithmic scale.
         shape: of an array of such numbers; () for a single one, or that of low and high.
+        step: values are low, low + step, and so on; None: all integers in the range.
     """
 
     type: ClassVar[str] = "integer"
+
+    def _check_step(self, step: float, low: Vector, high: Vector) -> None:
+        if step != math.floor(step):
+            raise InputError(f"step: expected an integer, got {self.step}")
+        if step == 1.0:
+            store(self, step=None)
+            return
+        super()._check_step(step, low, high)
 
     def _check_ends(self, low: Vector, high: Vector) -> None:
         for name, end in (("low", low), ("high", high)):
@@ -176,6 +216,8 @@ class Integer(Number):
 
     def ends(self) -> tuple[Vector, Vector]:
         """Half a step beyond the outer integers: every integer has a cell of the same width."""
+        if self.step is not None:
+            return super().ends()
         low, high = self.limits()
         return (np.log(low - 0.5), np.log(high + 0.5)) if self.log else (low - 0.5, high + 0.5)
 
@@ -204,7 +246,9 @@ class Choice(Parameter):
 
     def __init__(self, *options: Any, shape: int | Sequence[int] = ()) -> None:
         if len(options) < 2:
-            raise InputError(f"options: expected at least two, got {len(options)}")
+            several = options and isinstance(options[0], (list, tuple, set))
+            hint = "; pass them one by one, Choice(*options)" if several else ""
+            raise InputError(f"options: expected at least two, got {len(options)}{hint}")
         for index, option in enumerate(options):
             if any(_same(option, other) for other in options[:index]):
                 raise InputError(f"options: expected different ones, got {option!r} twice")
@@ -257,9 +301,31 @@ class Flag(Parameter):
         return indices.reshape(self._sizes) > 0.5 if self._sizes else bool(indices[0] > 0.5)
 
 
+@dataclass(frozen=True)
+class Constant(Parameter):
+    """A value that is handed to `fun` with the others. It has no coordinates.
+
+    Args:
+        value: of any type.
+    """
+
+    type: ClassVar[str] = "constant"
+
+    value: Any
+    shape: tuple[int, ...] = ()
+
+    def indices(self, name: str, value: Any) -> Vector:
+        if not _same(self.value, value):
+            raise InputError(f"{name}: expected {self.value!r:.80}, a constant, got {value!r:.80}")
+        return np.empty(0)
+
+    def values(self, indices: Vector) -> Any:
+        return self.value
+
+
 def _same(one: Any, other: Any) -> bool:
     """Equal, and of the same kind: True is not 1."""
-    if isinstance(one, bool) != isinstance(other, bool):
+    if isinstance(one, (bool, np.bool_)) != isinstance(other, (bool, np.bool_)):
         return False
     try:
         return one is other or bool(one == other)

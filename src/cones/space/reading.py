@@ -1,9 +1,9 @@
-"""Search spaces from what users have: TOML or JSON tables, ConfigSpace, Optuna distributions, SciPy bounds.
+"""Search spaces from what users have: objects of other packages, and TOML or JSON tables.
 
 A table with a string under `type` is a parameter, any other is a group:
 
     [lr]
-    type = "float"          # low, high, log, shape; "integer" takes the same
+    type = "float"          # low, high, log, shape, step; "integer" takes the same
     low = 1e-5
     high = 1e-1
     log = true
@@ -25,14 +25,15 @@ from typing import Any
 
 from cones.component import suggestion
 from cones.errors import InputError
+from cones.space.foreign import describes_space
 from cones.space.parameters import Choice, Flag, Float, Integer, Parameter
 from cones.space.space import Space
 
 __all__ = ["read_space", "space_from", "space_from_tables"]
 
 KEYS = {
-    "float": ("low", "high", "log", "shape"),
-    "integer": ("low", "high", "log", "shape"),
+    "float": ("low", "high", "log", "shape", "step"),
+    "integer": ("low", "high", "log", "shape", "step"),
     "choice": ("options", "shape"),
     "flag": ("shape",),
 }
@@ -41,70 +42,10 @@ KEYS = {
 def space_from(value: Any) -> Any:
     """The space that an object describes; the object itself if it describes none.
 
-    Objects are recognised by their type, without importing their packages: a `ConfigSpace.ConfigurationSpace` without
-    conditions, a dict of Optuna distributions or of parameters, and a `scipy.optimize.Bounds`, whose space has one
-    array, `x`.
+    A mapping of names to parameters, a `ConfigSpace.ConfigurationSpace` without conditions, a dict of Optuna
+    distributions and a `scipy.optimize.Bounds`, whose space has one array, `x`, describe one.
     """
-    if _comes_from(value, "ConfigSpace") and hasattr(value, "values"):
-        return _from_configspace(value)
-    if _comes_from(value, "scipy") and hasattr(value, "lb") and hasattr(value, "ub"):
-        return Space(x=Float(value.lb, value.ub))
-    if isinstance(value, Mapping) and value:
-        return Space({name: _parameter(name, part) for name, part in value.items()})
-    return value
-
-
-def _comes_from(value: Any, package: str) -> bool:
-    return type(value).__module__.split(".")[0] == package
-
-
-def _parameter(name: Any, part: Any) -> Any:
-    """A parameter from an Optuna distribution; anything else as it is."""
-    kind = type(part).__name__
-    if not _comes_from(part, "optuna") or kind not in (
-        "FloatDistribution",
-        "IntDistribution",
-        "CategoricalDistribution",
-    ):
-        return part
-    if kind == "CategoricalDistribution":
-        return Choice(*part.choices)
-    step = part.step
-    if step is not None and not (kind == "IntDistribution" and step == 1):
-        raise InputError(
-            f"{name}: expected a distribution without steps, got {part}; use a Choice, or an Integer of steps"
-        )
-    return (Float if kind == "FloatDistribution" else Integer)(part.low, part.high, part.log)
-
-
-def _from_configspace(configuration: Any) -> Space:
-    for what in ("conditions", "forbidden_clauses"):
-        found: Any = getattr(configuration, what, ())
-        if len(found):
-            raise InputError(f"space: expected a ConfigurationSpace without {what}, got {found[0]}")
-    parameters: dict[str, Any] = {}
-    for part in configuration.values():
-        kind = type(part).__name__
-        if kind in ("UniformFloatHyperparameter", "NormalFloatHyperparameter", "BetaFloatHyperparameter"):
-            parameters[part.name] = Float(float(part.lower), float(part.upper), bool(part.log))
-        elif kind in ("UniformIntegerHyperparameter", "NormalIntegerHyperparameter", "BetaIntegerHyperparameter"):
-            parameters[part.name] = Integer(int(part.lower), int(part.upper), bool(part.log))
-        elif kind == "CategoricalHyperparameter":
-            parameters[part.name] = Choice(*part.choices)
-        elif kind == "OrdinalHyperparameter":
-            parameters[part.name] = Choice(*part.sequence)
-        else:
-            raise InputError(
-                f"{part.name}: expected a float, integer, categorical or ordinal hyperparameter, got {kind}"
-            )
-    space = Space(parameters)
-    start = {name: configuration[name].default_value for name in parameters}
-    return space.starting_at({name: _plain(value) for name, value in start.items()})
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value."""
-    return value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    return Space(value) if describes_space(value) or isinstance(value, Mapping) else value
 
 
 def read_space(path: str) -> Space:

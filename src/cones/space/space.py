@@ -16,7 +16,8 @@ from cones.checks import check_array
 from cones.component import Storable, suggestion
 from cones.errors import InputError
 from cones.space.bounds import Box
-from cones.space.parameters import Choice, Flag, Float, Integer, Number, Parameter
+from cones.space.foreign import describes_space, foreign_pairs, parameter_from
+from cones.space.parameters import Choice, Constant, Flag, Float, Integer, Number, Parameter
 from cones.types import Vector
 
 __all__ = ["Space"]
@@ -42,7 +43,8 @@ class Space(Storable):
 
     Args:
         parameters: parameters by name, as a mapping; or give them as keyword arguments. A mapping in place of a
-            parameter is a group of its own, and so are its values.
+            parameter is a group of its own, and so are its values. Optuna's distributions are parameters, too. Or a
+            `ConfigSpace.ConfigurationSpace` without conditions, or a `scipy.optimize.Bounds`.
 
     Example:
         >>> import cones
@@ -54,10 +56,10 @@ class Space(Storable):
     """
 
     def __init__(self, parameters: Values | Iterable[tuple[str, Any]] | None = None, **named: Any) -> None:
-        pairs = [*_pairs(parameters), *named.items()]
-        found = list(_leaves(pairs, ()))
-        if not found:
-            raise InputError("space: expected at least one parameter, got none")
+        given, guess = foreign_pairs(parameters) if describes_space(parameters) else (_pairs(parameters), None)
+        found = list(_leaves([*given, *named.items()], ()))
+        if all(isinstance(parameter, Constant) for _, parameter in found):
+            raise InputError(f"space: expected at least one parameter, got {'constants alone' if found else 'none'}")
         names = [".".join(path) for path, _ in found]
         for index, name in enumerate(names):
             if name in names[:index]:
@@ -66,23 +68,31 @@ class Space(Storable):
         self.guess: dict[str, Any] | None = None
         self.known: tuple[tuple[Vector, float], ...] = ()
         self._place(found)
+        if guess:
+            self.guess = guess
+            self.start()  # check it now
 
     def _place(self, found: list[tuple[tuple[str, ...], Parameter]]) -> None:
         sizes: dict[type, int] = {Float: 0, Integer: 0, Flag: 0, Choice: 0}
         for _, parameter in found:
-            sizes[type(parameter)] += _width(parameter)
+            sizes[_kind(parameter)] += _width(parameter)
         self.floats, self.integers, self.flags = sizes[Float], sizes[Integer], sizes[Flag]
         self.numbers = self.floats + self.integers
         self.dim = sum(sizes.values())
         first: dict[type, int] = {Float: 0, Integer: self.floats, Flag: self.numbers, Choice: self.numbers + self.flags}
         leaves, choices = [], []
         for path, parameter in found:
-            kind = type(parameter)
+            kind = _kind(parameter)
             leaves.append(_Leaf(path, parameter, first[kind]))
             first[kind] += _width(parameter)
             if isinstance(parameter, Choice):
                 choices += [len(parameter.options)] * parameter.count
         self._leaves, self.choices = tuple(leaves), tuple(choices)
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        """The parameters by name; those of a group as "group.name"."""
+        return {leaf.name: leaf.parameter for leaf in self._leaves}
 
     def __repr__(self) -> str:
         return f"Space({', '.join(f'{leaf.name}={leaf.parameter}' for leaf in self._leaves)})"
@@ -192,8 +202,17 @@ class Space(Storable):
                 raise InputError(f"{name}: expected one of {known}, got an unknown name{suggestion(name, self.names)}")
 
 
+def _kind(parameter: Parameter) -> type:
+    """Among which coordinates a parameter is. Numbers with steps are counts of steps."""
+    if isinstance(parameter, Number):
+        return Integer if parameter.whole else Float
+    return Flag if isinstance(parameter, Constant) else type(parameter)
+
+
 def _width(parameter: Parameter) -> int:
     """Number of coordinates."""
+    if isinstance(parameter, Constant):
+        return 0
     return parameter.count * (len(parameter.options) if isinstance(parameter, Choice) else 1)
 
 
@@ -219,8 +238,9 @@ def _leaves(pairs: Iterable[tuple[Any, Any]], path: tuple[str, ...]) -> Iterable
     for name, parameter in pairs:
         if not isinstance(name, str) or not name:
             raise InputError(f"space: expected names that are strings, got {name!r:.80}")
-        if isinstance(parameter, Parameter):
-            yield (*path, name), parameter
+        own = parameter if isinstance(parameter, Parameter) else parameter_from(name, parameter)
+        if own is not None:
+            yield (*path, name), own
         elif isinstance(parameter, Mapping):
             yield from _leaves(parameter.items(), (*path, name))
         else:
