@@ -22,7 +22,7 @@ __all__ = ["PARTS", "losses", "table"]
 
 
 def losses(folder: str | Path, column: str = "mean_loss") -> dict[str, dict[str, np.ndarray]]:
-    """The mean loss, or another column, at `PARTS` of the budget, by problem and method, in the order of the experiment."""
+    """The mean loss, or another column, at `PARTS` of the budget, by problem and method, in the experiment's order."""
     place = Folder(folder)
     experiment = Experiment.from_specification(place.experiment())
     seen: dict[str, dict[str, list[list[float]]]] = {
