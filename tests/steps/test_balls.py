@@ -54,6 +54,7 @@ def test_the_shape_is_the_solution_of_its_program(kind: str) -> None:
     _, frame, step = proposed(kind, Balls(Fixed(0.0), Fixed(0.0), Fixed(radius)))
     rest = frame.covariance.dense()
     rest = rest - np.trace(rest) / 6 * np.eye(6)
+    rest /= np.abs(rest).max()  # the same solution, and tolerances of the cone solver that mean something
     if kind == "diagonal":
         ratio = cp.Variable(6)
         kl = 0.5 * cp.sum(ratio - 1 - cp.log(ratio))
