@@ -69,7 +69,7 @@ rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NE
   --sweep      CoNES with the radii that the paper has tried, 3 seeds
   --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 10 seeds
   --table      Table 1 with adaptive radii beside the paper's methods; with --until-target, about 40 hours of a core
-  --ten        one default on ten tasks that it was not tuned for, from CartPole to Humanoid, 3 seeds, 5*10^6 timesteps
+  --ten        one default on ten tasks, from CartPole to Humanoid, 3 seeds, 5*10^6 timesteps
 
 adaptive: beyond the paper. Adaptive radii against the paper's setting, NES, ES, PyCMA's diagonal mode and SepCMA of
 the package cmaes, on eight functions.
