@@ -10,6 +10,8 @@ import numpy as np
 
 import cones
 from benchmarks.measure import side_by_side, table, verdict
+from benchmarks.step import problem
+from cones.beliefs import Gaussian
 from cones.component import component_from
 from cones.divergences import Chart
 
@@ -26,13 +28,13 @@ SHOWN: tuple[tuple[str, Chart], ...] = (
     ("reverse_kl", "natural_parameters"),
 )
 LIMIT = 3.0
-DIM, PROBLEMS = 5000, 8
+DIM, PROBLEMS = 5000, 9
 
 
-def problems() -> list[tuple[cones.DiagonalGaussian, cones.Gradient]]:
-    """Random problems; how often the root finder iterates varies by one or two between them."""
-    found = []
-    for seed in range(PROBLEMS):
+def problems() -> list[tuple[Gaussian, cones.Gradient]]:
+    """The random problem of `benchmarks.step` and others: the root finder's iterations vary by up to three."""
+    found = [problem("diagonal", DIM)]
+    for seed in range(PROBLEMS - 1):
         rng = np.random.default_rng(seed)
         belief = cones.DiagonalGaussian(rng.standard_normal(DIM), rng.uniform(0.2, 3.0, DIM))
         found.append((belief, cones.Gradient(rng.standard_normal(DIM), rng.standard_normal(DIM))))
@@ -48,21 +50,20 @@ def run() -> str:
             if radius >= of.largest_radius:
                 ratios.append("-")
                 continue
-            seconds, reference, proved = 0.0, 0.0, True
+            ratio, proved = 0.0, True
             for belief, gradient in problems():
                 one = partial(cones.solve_step, belief, gradient, radius, divergence=of, chart=chart)
                 kl = partial(cones.solve_step, belief, gradient, size)
-                own, of_kl = side_by_side([one, kl], 60, time.process_time)
-                seconds, reference = seconds + own, reference + of_kl
+                seconds, reference = side_by_side([one, kl], 60, time.process_time)
+                ratio = max(ratio, seconds / reference)
                 proved = proved and one().status is cones.StepStatus.OPTIMAL
-            ratio = seconds / reference
             all_met = all_met and ratio <= LIMIT
             ratios.append(f"{ratio:.2f}" + ("" if proved else " *"))
         rows.append([name, chart, *ratios])
     head = ("divergence", "chart", *(f"size {size:g}" for size in SIZES))
     return table(TITLE, head, rows) + (
-        f"\nSeconds of `solve_step` over those with KL's ball of the same size, sums over {PROBLEMS} random problems; "
-        "radius^2 = curvature size^2. "
+        "\nSeconds of `solve_step` over those with KL's ball of the same size, "
+        f"the largest of {PROBLEMS} random problems; radius^2 = curvature size^2. "
         f"Target: at most {LIMIT:g}. All: {verdict(all_met)}. "
         "* the ball is larger than where it is convex: `UNPROVED`.\n"
     )
