@@ -232,7 +232,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
             from cones.experiments.toml import experiment_from
 
             if __name__ == "__main__":
-                experiment = experiment_from({"name": "x", "maxfev": 100_000, "seeds": 2,
+                experiment = experiment_from({"name": "x", "maxfev": 300_000, "seeds": 2,
                     "problems": [{"problem": "sphere", "dim": 300, "noise": 1e-9}],
                     "methods": [{"method": "cones", "popsize": 20, "radius": "adaptive"}]})
                 outcome = run_experiment(experiment, sys.argv[1])
@@ -273,7 +273,7 @@ def test_ctrl_c_and_crash_of_the_whole_runner(tmp_path: Path) -> None:
     out, _ = start().communicate(timeout=600)  # a machine may be busy
     assert out.split()[1] == "False"
     summary = summarise(Folder(results))
-    assert "100,000" in end_table(summary).as_text()
+    assert "300,000" in end_table(summary).as_text()
     assert summary.notes == []
 
 
