@@ -233,7 +233,7 @@ def test_the_best_candidate_so_far_is_one_more_sample() -> None:
     _, tied = elite.estimate(state, sample_of(belief, Plan(4), np.full(4, 1.0), 0, 2))
     assert tied is not state  # of two equal ones, the later
     with pytest.raises(InputError, match="estimator: expected one for a DiagonalGaussian, got 'elite'"):
-        elite.estimate(None, sample_of(random_belief("diagonal", 3, 0), Plan(4), losses))
+        cones.NES(np.zeros(3), estimator=elite)
 
 
 def test_a_product_is_estimated_factor_by_factor() -> None:

@@ -168,7 +168,7 @@ def test_common_starts_are_the_same_for_every_candidate(
     monkeypatch.setattr(
         training.rollouts,
         "episodes",
-        lambda rows, shift, scale, words: seeds.append(words) or original(rows, shift, scale, words),
+        lambda rows, shift, scale, words, floors: seeds.append(words) or original(rows, shift, scale, words, floors),
     )
     training.returns(training.strategy.ask()[:4])
     for words in seeds:
