@@ -12,12 +12,14 @@ import heapq
 import json
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.asynchronous import durations
+from benchmarks.lines import run_missing
 from cones import rl
 from cones.evaluate import Candidates, Evaluator, Objective, Stream
 from cones.types import Vector
@@ -123,14 +125,7 @@ def table(path: Path = RECORDS) -> str:
 
 
 def _run() -> None:
-    done = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    known = {(run["asynchronous"], run["seed"]) for run in done}
-    for seed in range(SEEDS):
-        for asynchronous in (True, False):
-            if (asynchronous, seed) not in known:
-                line = json.dumps(record(asynchronous, seed))
-                with RECORDS.open("a") as file:
-                    file.write(line + "\n")
+    run_missing(RECORDS, ("asynchronous", "seed"), product((True, False), range(SEEDS)), record)
 
 
 if __name__ == "__main__":

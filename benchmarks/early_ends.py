@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.lines import run_missing
 from cones import rl
 
 __all__ = ["RECORDS", "record", "table"]
@@ -80,16 +82,7 @@ def _count(steps: float) -> str:
 
 
 def _run() -> None:
-    RECORDS.parent.mkdir(parents=True, exist_ok=True)
-    done = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    known = {(run["task"], run["early_end"], run["seed"]) for run in done}
-    for task in TASKS:
-        for seed in range(SEEDS):
-            for early_end in (True, False):
-                if (task, early_end, seed) not in known:
-                    line = json.dumps(record(task, early_end, seed))
-                    with RECORDS.open("a") as file:
-                        file.write(line + "\n")
+    run_missing(RECORDS, ("task", "early_end", "seed"), product(TASKS, (True, False), range(SEEDS)), record)
 
 
 if __name__ == "__main__":

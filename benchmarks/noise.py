@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import cones
+from benchmarks.lines import run_missing
 from cones.problems import Ellipsoid, Problem, Rosenbrock, Sphere
 from cones.types import Matrix, Vector
 
@@ -78,20 +79,20 @@ def table(path: Path = RECORDS) -> str:
 
 
 def _run() -> None:
-    RECORDS.parent.mkdir(parents=True, exist_ok=True)
-    done = RECORDS.read_text().splitlines() if RECORDS.exists() else []
+    cases = (
+        (name, dim, noise, replicates, seed)
+        for dim in BUDGETS
+        for name in PROBLEMS
+        for noise in LEVELS[dim]
+        for replicates in (False, True)
+        for seed in range(MORE_SEEDS.get((name, dim, noise), SEEDS))
+    )
     keys = ("problem", "dim", "noise", "replicates", "seed")
-    known = {tuple(json.loads(line)[key] for key in keys) for line in done}
-    for dim, maxfev in BUDGETS.items():
-        for name in PROBLEMS:
-            for noise in LEVELS[dim]:
-                for replicates in (False, True):
-                    for seed in range(MORE_SEEDS.get((name, dim, noise), SEEDS)):
-                        if (name, dim, noise, replicates, seed) in known:
-                            continue
-                        line = json.dumps(record(name, dim, noise, replicates, seed, maxfev))
-                        with RECORDS.open("a") as file:
-                            file.write(line + "\n")
+
+    def made(name: str, dim: int, noise: float, replicates: bool, seed: int) -> dict[str, Any]:
+        return record(name, dim, noise, replicates, seed, BUDGETS[dim])
+
+    run_missing(RECORDS, keys, cases, made)
 
 
 if __name__ == "__main__":

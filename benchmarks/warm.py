@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import cones
+from benchmarks.lines import run_missing
 from cones.problems import Ackley, Ellipsoid, Problem, Rosenbrock, Shifted, Sphere
 
 __all__ = ["RECORDS", "record", "table"]
@@ -68,16 +70,7 @@ def table(path: Path = RECORDS) -> str:
 
 
 def _run() -> None:
-    RECORDS.parent.mkdir(parents=True, exist_ok=True)
-    done = [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    known = {(run["problem"], run["start"], run["seed"]) for run in done}
-    for name in PROBLEMS:
-        for start in STARTS:
-            for seed in range(SEEDS):
-                if (name, start, seed) not in known:
-                    line = json.dumps(record(name, start, seed))
-                    with RECORDS.open("a") as file:
-                        file.write(line + "\n")
+    run_missing(RECORDS, ("problem", "start", "seed"), product(PROBLEMS, STARTS, range(SEEDS)), record)
 
 
 if __name__ == "__main__":
