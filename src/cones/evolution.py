@@ -256,6 +256,7 @@ class EvolutionStrategy(IncrementalStrategy):
             and isinstance(self.start, Gaussian)
             and state.lagrangian is None
             and state.best_x is not None
+            and math.isfinite(state.best_fun)
             and not (whole or self.noisy or self.chunked)
             and self.arrivals is None
             and state.belief.dim <= SEARCHED_UP_TO

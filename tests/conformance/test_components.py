@@ -12,7 +12,8 @@ import pytest
 from conformance.variants import BELIEFS, INTERFACES, SETTINGS, assert_same, make, through_a_file
 
 from cones import InputError
-from cones.component import component_from, components, identifier, settings_of
+from cones.component import changed, component_from, components, identifier, settings_of
+from cones.progress import Descent
 
 EVERY = [
     pytest.param(kind, name, settings, id=f"{kind}-{name}-{index}")
@@ -126,3 +127,11 @@ def test_a_component_of_another_kind_is_refused() -> None:
 def test_a_required_setting_that_is_missing_is_named() -> None:
     with pytest.raises(InputError, match=r"step: cannot create Convex: .*radius"):
         component_from("step", "convex")
+
+
+def test_changed_is_replace_and_knows_the_fields() -> None:
+    descent = Descent(best=1.0, improved=3)
+    assert changed(descent, best=0.5) == dataclasses.replace(descent, best=0.5)
+    assert descent.best == 1.0
+    with pytest.raises(TypeError, match="unknown fields"):
+        changed(descent, bset=0.5)

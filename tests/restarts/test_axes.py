@@ -184,6 +184,12 @@ class TestInARun:
         )
         assert "searched_axes" not in result.history
 
+    def test_a_loss_without_a_lowest_value_is_not_searched(self) -> None:
+        settings = {"maxfev": 3000, "ftol": 1e-3, "rng": 0}
+        result = cones.minimize(lambda x: -np.inf if x[0] > 2.5 else (x**2).sum(), np.full(3, 2.0), **settings)
+        assert result.fun == -np.inf
+        assert "searched_axes" not in result.history
+
     def test_integers_are_not_searched(self) -> None:
         space = cones.Space(a=cones.Integer(-5, 5), b=cones.Float(-5.0, 5.0))
         result = cones.minimize(lambda p: (p["a"] - 1) ** 2 + (p["b"] - 1.0) ** 2, space, maxfev=2000, rng=0)
