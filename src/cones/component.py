@@ -39,6 +39,7 @@ __all__ = [
     "setting",
     "settings_of",
     "suggestion",
+    "table_of",
 ]
 
 _COMPONENTS: dict[str, dict[str, type[Component]]] = {}
@@ -162,6 +163,26 @@ def component_from(kind: str, value: Any) -> Any:
         return made(**parts)
     except TypeError as error:
         raise InputError(f"{kind}: cannot create {made.__name__}: {error}") from None
+
+
+def table_of(value: Any) -> Any:
+    """The table that `component_from` reads as this component; any other value as it is.
+
+    Example:
+        >>> import cones
+        >>> table_of(cones.radius.PathLength(0.5))
+        {'name': 'path_length', 'start_radius': 0.5}
+    """
+    if not isinstance(value, Component):
+        return value
+    kind, name = value.kind, getattr(value, "name", "")
+    known = _COMPONENTS.get(kind, {}).get(name) is type(value)
+    table: dict[str, Any] = {"name": name if known else identifier(type(value))}
+    for part in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
+        chosen = getattr(value, part.name)
+        if part.init and chosen != part.default:
+            table[part.name] = table_of(chosen)
+    return table
 
 
 def found(kind: str, name: str) -> Any:

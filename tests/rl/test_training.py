@@ -269,6 +269,29 @@ def test_a_failed_candidate_ranks_worst_and_is_told_of(monkeypatch: pytest.Monke
     assert training.normaliser.count < training.timesteps
 
 
+def test_components_may_be_objects(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"timesteps": 60, "popsize": np.int64(4), "rng": 0, "threads": 1}
+    balls = cones.Balls(mean=cones.radius.PathLength(0.4), hold=2.0)
+    whole = rl.train("CartPole-v1", **settings | {"timesteps": 400}, radius=balls)
+    part = rl.train("CartPole-v1", **settings, radius=balls, out=tmp_path / "run")
+    again = rl.resume(tmp_path / "run", timesteps=400, threads=1)
+    assert part.timesteps < again.timesteps == whole.timesteps
+    assert again.policy.parameters.tolist() == whole.policy.parameters.tolist()
+    text = "balls,hold=2.0"
+    table = {"name": "balls", "mean": "path_length:0.4", "hold": 2.0}
+    assert rl.train("CartPole-v1", **settings, step=text).policy.parameters.tolist() != part.policy.parameters.tolist()
+    assert rl.train("CartPole-v1", **settings, step=table).policy.parameters.tolist() == part.policy.parameters.tolist()
+    own = rl.train("Hopper-v4", **settings, radius=cones.Balls())  # no learning rates, as on other tasks
+    assert own.timesteps >= 60
+
+
+def test_settings_that_no_record_can_hold_are_refused_before_training() -> None:
+    with pytest.raises(InputError, match="estimator: expected something that a record can hold"):
+        rl.train("CartPole-v1", timesteps=60, estimator=object())
+    with pytest.raises(InputError, match="step: expected neither radius"):
+        rl.train("CartPole-v1", timesteps=60, radius=cones.Balls(), step="balls")
+
+
 def test_checkpoints_of_another_task_are_refused(tmp_path: Path) -> None:
     folder = new(tmp_path)
     run = run_of(timesteps=1000)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from cones.checks import check_integer, check_one_of, check_positive
-from cones.component import is_own
+from cones.component import is_own, table_of
 from cones.errors import InputError
 from cones.fields import check_fields
 from cones.methods import METHODS, settings_of_method
 from cones.progress.stopping import LIMITS
 from cones.records.keys import Keys
+from cones.steps import Balls
 from cones.strategy import Strategy
 from cones.types import Vector
 
@@ -101,9 +105,28 @@ def method_from(table: Any, place: str, seeds: tuple[int, ...], maxfev: int | No
         method=name,
         seeds=seeds_from(f"{place}seeds", keys.get("seeds", list(seeds))),
         maxfev=None if maxfev is None else check_integer(f"{place}maxfev", keys.get("maxfev", maxfev), 1),
-        settings={key: table[key] for key in settings_in_file(name) if key in table},
+        settings=_written({key: table[key] for key in settings_in_file(name) if key in table}, place),
         note=str(keys.get("note", "")),
     )
+
+
+def _written(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Settings as a record holds them. A component, which may be given as an object, becomes its table."""
+    plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in settings.items()}
+    written = {key: table_of(value) for key, value in plain.items()}
+    if isinstance(settings.get("radius"), Balls):
+        if "step" in written:
+            raise InputError(f"{place}step: expected neither radius nor solver nor divergence nor chart beside it")
+        written["step"] = written.pop("radius")
+    for key, value in written.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            raise InputError(
+                f"{place}{key}: expected something that a record can hold, such as a number, a text or a component "
+                f"of `cones`, got {value!r:.80}"
+            ) from None
+    return written
 
 
 def _words(value: Any) -> list[str]:
