@@ -178,7 +178,8 @@ def table_of(value: Any) -> Any:
     kind, name = value.kind, getattr(value, "name", "")
     known = _COMPONENTS.get(kind, {}).get(name) is type(value)
     table: dict[str, Any] = {"name": name if known else identifier(type(value))}
-    for part in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
+    fields: Any = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+    for part in fields:
         chosen = getattr(value, part.name)
         if part.init and chosen != part.default:
             table[part.name] = table_of(chosen)

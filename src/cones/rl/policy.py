@@ -64,6 +64,16 @@ class Network:
             parts.append(np.full((inputs + self.bias) * outputs, variance**-0.5))
         return np.concatenate(parts)
 
+    def random_start(self, rng: np.random.Generator) -> Vector:
+        """Random hidden units, and outputs that are 0.
+
+        With all weights 0 the loss is flat to second order: a hidden unit does nothing until the output weighs it, and
+        the output learns nothing from units that do nothing.
+        """
+        parameters: Vector = self.deviations() * rng.standard_normal(self.dim)
+        parameters[self.dim - (self.sizes[-2] + self.bias) * self.sizes[-1] :] = 0.0
+        return parameters
+
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
         place, values = 0, inputs
         for layer, (width, height) in enumerate(pairwise(self.sizes)):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cones.checks import check_bool, check_integer, check_number, check_positive
+from cones.checks import check_bool, check_integer, check_number, check_one_of, check_positive
 from cones.errors import InputError
 from cones.fields import check_fields
 from cones.radius import PathLength
@@ -18,7 +18,7 @@ from cones.records.method import RATES, MethodSpec, file_name, method_from
 from cones.rl.policy import Network
 from cones.rl.rollouts import network_of
 from cones.rl.source import Source, source_from
-from cones.rl.tasks import PAPER
+from cones.rl.tasks import PAPER, PaperTask
 from cones.run.iterate import check_asynchronous
 from cones.steps import Balls
 from cones.strategy import Strategy
@@ -34,6 +34,11 @@ FIRST_RADIUS = 1.5
 # Weights that only grow saturate all units, and what is learnt last is a gait between the bounds of the actions. They
 # are held at this many initial spreads, or at the size for which units have inputs of variance 1, if that is more.
 HELD_SPREADS = 3.0
+# The spread of weights of size 1. The mean moves by about a spread per coordinate in each iteration, most of it noise,
+# and it takes n / popsize iterations to learn n weights. Noise then adds up to SPREAD sqrt(n / popsize) spreads.
+SPREAD = 2.0
+ADAPTIVE, ZEROS, RANDOM = "adaptive", "zeros", "random"
+START = 3  # what random numbers are for; the others are in `cones.rl.training`
 
 
 @dataclass(frozen=True)
@@ -44,15 +49,16 @@ class TaskSpec:
     timesteps: int
     hidden: tuple[int, ...]
     bias: bool
-    sigma: float | None  # initial deviation of the weights; None: by the fan-in of each unit
+    sigma: float | None  # initial deviation of the weights; None: the paper's, or by the fan-in of each unit
     episodes: int = 1  # per candidate and iteration
-    common_starts: bool = False  # all candidates of an iteration have the same starts
+    common_starts: bool | None = None  # all candidates of an iteration have the same starts; None: not in the paper's
     evaluate_every: int = 5  # iterations between evaluations of the mean policy
     evaluation_episodes: int = 10
     target: float | None = None  # a reward to reach; it ends nothing
     env_kwargs: dict[str, Any] = field(default_factory=dict)  # what the environment is made with
     early_end: bool = False  # end episodes that are as good as sure to be among the worse half
     asynchronous: bool = False  # a worker that is free gets a new candidate at once
+    start: str | None = None  # the first mean: "zeros", or "random" hidden units; None: the paper's, or random
 
     @property
     def label(self) -> str:
@@ -64,7 +70,7 @@ class TaskSpec:
 
     def specification(self) -> dict[str, Any]:
         data = asdict(self)
-        for name in ("env_kwargs", "common_starts", "early_end", "asynchronous"):
+        for name in ("env_kwargs", "common_starts", "early_end", "asynchronous", "start"):
             if not data[name]:
                 del data[name]  # records from before there was one are the same
         return data
@@ -77,15 +83,18 @@ class TaskSpec:
             check_integer(name, parts[name], 1)
         for size in parts["hidden"]:
             check_integer("hidden", size, 1)
-        check_bool("common_starts", parts.get("common_starts", False))
+        if parts.get("common_starts") is not None:
+            check_bool("common_starts", parts["common_starts"])
         if parts["sigma"] is not None:
             check_positive("sigma", parts["sigma"])
+        if parts.get("start") is not None:
+            check_one_of("start", parts["start"], (ZEROS, RANDOM))
         return TaskSpec(**parts)
 
 
 TASK_KEYS = (
     "task", "timesteps", "hidden", "bias", "sigma", "episodes", "common_starts", "evaluate_every",
-    "evaluation_episodes", "target", "env_kwargs", "early_end", "asynchronous",
+    "evaluation_episodes", "target", "env_kwargs", "early_end", "asynchronous", "start",
 )  # fmt: skip
 
 
@@ -102,7 +111,7 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
     if budget is None:
         budget = paper.limit if paper else 1e6
     target = given.get("target", paper.target if paper else None)
-    sigma = given.get("sigma", paper.sigma if paper else None)
+    sigma, start, common = given.get("sigma"), given.get("start"), given.get("common_starts")
     return TaskSpec(
         task=task,
         timesteps=check_integer(f"{place}timesteps", budget, 1),
@@ -110,13 +119,14 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
         bias=check_bool(f"{place}bias", given.get("bias", paper.bias if paper else True)),
         sigma=None if sigma is None else check_positive(f"{place}sigma", sigma),
         episodes=check_integer(f"{place}episodes", given.get("episodes", 1), 1),
-        common_starts=check_bool(f"{place}common_starts", given.get("common_starts", paper is None)),
+        common_starts=None if common is None else check_bool(f"{place}common_starts", common),
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
         target=None if target is None else check_number(f"{place}target", target),
         env_kwargs=source_from(task, given.get("env_kwargs")).kwargs,
         early_end=check_bool(f"{place}early_end", given.get("early_end", False)),
         asynchronous=check_bool(f"{place}asynchronous", given.get("asynchronous", False)),
+        start=None if start is None else check_one_of(f"{place}start", start, (ZEROS, RANDOM)),
     )
 
 
@@ -137,31 +147,58 @@ class TrainingRun:
         return file_name(self.task.label, self.method.label, self.seed)
 
     @property
+    def paper(self) -> PaperTask | None:
+        """The paper's setting of the task, if this run has it; adaptive radii have one setting for all tasks."""
+        given = self.method.settings
+        of_balls = _name(given.get("step")) == Balls.name
+        is_adaptive = self.method.method == "cones" and (given.get("radius") == ADAPTIVE or of_balls)
+        return None if is_adaptive else PAPER.get(self.task.task)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The method's settings, with the paper's for this task where ES, NES and CoNES give none.
 
-        On other tasks than the paper's, CoNES has adaptive radii and no learning rates, and the popsize comes from the
-        number of weights.
+        Elsewhere CoNES has adaptive radii and no learning rates, and the popsize comes from the number of weights.
         """
-        given, method = self.method.settings, self.method.method
+        given, method, paper = self.method.settings, self.method.method, self.paper
         if method not in ("cones", "nes", "es"):
             return dict(given)
-        paper = PAPER.get(self.task.task)
         defaults: dict[str, Any] = {"popsize": paper.popsize} if paper else {}
         if "step" in given:
             return {**defaults, **given}  # a step rule of its own: taken as it is
         if method == "cones" and not paper and not any(name in given for name in RATES):
-            defaults["radius"] = "adaptive"
+            defaults["radius"] = ADAPTIVE
         if method == "cones" and paper:
             defaults["radius"] = paper.radius
-        if {**defaults, **given}.get("radius") != "adaptive" and given.get("optimizer", "adam") == "adam":
+        if {**defaults, **given}.get("radius") != ADAPTIVE and given.get("optimizer", "adam") == "adam":
             for name in ("learning_rate", "variance_learning_rate"):
                 defaults[name] = getattr(paper, name) if paper else OTHERS[name]
         return {**defaults, **given}
 
+    @property
+    def sigma(self) -> float | None:
+        """The initial deviation of the weights; None: by the fan-in of each unit."""
+        paper = self.paper
+        return paper.sigma if paper and self.task.sigma is None else self.task.sigma
+
+    @property
+    def start(self) -> str:
+        """The first mean."""
+        return self.task.start or (ZEROS if self.paper else RANDOM)
+
+    @property
+    def common_starts(self) -> bool:
+        """True if all candidates of an iteration have the same starts."""
+        return self.paper is None if self.task.common_starts is None else self.task.common_starts
+
     def specification(self) -> dict[str, Any]:
+        task = {**self.task.specification(), "sigma": self.sigma}
+        chosen = {"common_starts": self.common_starts, "start": self.start if self.start != ZEROS else None}
+        task |= {
+            name: value for name, value in chosen.items() if value
+        }  # what it was before there was a choice is left out
         return {
-            "task": self.task.specification(),
+            "task": task,
             "method": self.method.method,
             "label": self.method.label,
             "settings": self.settings,
@@ -171,13 +208,17 @@ class TrainingRun:
     def strategy(self, network: Network) -> Strategy:
         """The strategy at its start."""
         settings, unit = self.settings, network.deviations()
-        sigma = unit if self.task.sigma is None else self.task.sigma
         if self.method.method in ("cones", "nes", "es"):
             settings.setdefault("popsize", popsize_for(network.dim))
-        if settings.get("radius") == "adaptive":
+        popsize = settings.get("popsize", popsize_for(network.dim))
+        sigma = self.sigma or unit * min(1.0, SPREAD * math.sqrt(popsize / network.dim))
+        if settings.get("radius") == ADAPTIVE:
             hold = max(HELD_SPREADS * _size(sigma), _size(unit))
             settings["radius"] = Balls(mean=PathLength(FIRST_RADIUS, largest=1e6), hold=hold)
-        return self.method.strategy(np.zeros(network.dim), sigma, self.seed, settings, maxiter=math.inf)
+        mean = np.zeros(network.dim)
+        if self.start == RANDOM:
+            mean = network.random_start(np.random.default_rng((self.seed, START)))
+        return self.method.strategy(mean, sigma, self.seed, settings, maxiter=math.inf)
 
     def check(self, source: Source) -> Strategy:
         """A strategy of the run's kind. Raises if the method does not work with the policy of the task."""
@@ -214,6 +255,12 @@ def popsize_for(weights: int) -> int:
         (16, 28)
     """
     return 2 * int(2.0 + 1.5 * math.log(weights))
+
+
+def _name(component: Any) -> str:
+    """The name in a setting, which is a text or a table."""
+    text = component.get("name") if isinstance(component, Mapping) else component
+    return str(text).partition(",")[0]
 
 
 def _size(values: Vector | float) -> float:

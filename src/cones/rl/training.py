@@ -25,7 +25,6 @@ from cones.rl.policy import Policy
 from cones.rl.rollouts import Placement, Rollouts, episode_of, network_of
 from cones.rl.source import Source
 from cones.rl.spec import TrainingRun
-from cones.rl.tasks import PAPER
 from cones.run.journal import Journal, events_of, replay_events
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
@@ -128,13 +127,13 @@ class Training(Session):
     def returns(self, candidates: Candidates) -> Vector:
         """The mean return of each candidate's episodes.
 
-        Before the first of them, tasks that are not the paper's run the same candidates once to see what observations
+        Before the first of them the same candidates run once, except in the paper's setting, to see what observations
         are like: the spread of the weights is meant for normalised ones.
         """
         count = self.run.task.episodes
         rows = np.repeat(np.asarray(candidates), count, axis=0)
         self._before, self._warm_up = self.normaliser, 0
-        if not self._before.count and self.run.task.task not in PAPER:
+        if not self._before.count and not self.run.paper:
             first = self._episodes(rows, WARM_UP, self._before)
             self._before, self._warm_up = first.merged_into(self._before), first.timesteps
         self._is_control = np.arange(len(rows)) // count % CONTROL_EVERY == 0
@@ -150,12 +149,12 @@ class Training(Session):
 
     def stream(self) -> Stream[Any]:
         """The returns of candidates one after the other, for asynchronous training."""
-        if not self._arrived.normaliser.count and self.run.task.task not in PAPER:
+        if not self._arrived.normaliser.count and not self.run.paper:
             candidates = np.asarray(self.strategy.candidates())
             self._see(False, listed_episodes(self._episodes(candidates, WARM_UP, self._arrived.normaliser)))
         count = self.run.task.episodes
         self._stream = CandidateStream(
-            self.rollouts, self.run.seed, count, self.run.task.common_starts, self._arrived, self._see
+            self.rollouts, self.run.seed, count, self.run.common_starts, self._arrived, self._see
         )
         return self._stream
 
@@ -283,7 +282,7 @@ class Training(Session):
 
     def _seeds(self, purpose: int, count: int) -> list[int]:
         task = self.run.task
-        common = task.common_starts and purpose != EVALUATION
+        common = self.run.common_starts and purpose != EVALUATION
         source = np.random.SeedSequence((self.run.seed, purpose, self.iteration))
         words = source.generate_state(task.episodes if common else count)
         return [int(word) for word in np.resize(words, count)]  # those of a candidate's episodes follow each other
