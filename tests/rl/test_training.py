@@ -140,9 +140,9 @@ def test_other_tasks_see_normalised_observations_from_the_first_iteration_on() -
     assert run.task.sigma is None
     training = Training(run)
     X = training.strategy.ask()
-    np.testing.assert_allclose(
-        training.strategy.state.belief.standard_deviations(), training.network.deviations(), rtol=1e-12
-    )
+    unit = training.network.deviations()  # PointBox: 2 observations, 1 action
+    share = min(1.0, 2.0 * np.sqrt(training.strategy.popsize / unit.size))
+    np.testing.assert_allclose(training.strategy.state.belief.standard_deviations(), share * unit, rtol=1e-12)
     nothing = training.normaliser
 
     def words(purpose: int) -> list[int]:
@@ -182,7 +182,7 @@ def test_other_tasks_have_a_popsize_by_their_weights_and_hold_their_size() -> No
     strategy = run_of(task="environments:PointBox-v0").strategy(network)
     assert strategy.popsize == 16  # 4 + 3 log(81) = 17.2
     size = np.sqrt(np.mean(network.deviations() ** 2))
-    assert strategy.algorithm.step.hold == pytest.approx(3.0 * size)
+    assert strategy.algorithm.step.hold == pytest.approx(3.0 * 2.0 * np.sqrt(16 / 81) * size)
     narrow = run_of(task="environments:PointBox-v0", sigma=0.01).strategy(network)
     assert narrow.algorithm.step.hold == pytest.approx(size)
 
@@ -195,7 +195,10 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
         ours, nes, cma = experiment.runs()
         assert isinstance(ours, TrainingRun)
         assert (ours.task.hidden, ours.task.bias) == ((paper.hidden,), paper.bias)
-        assert (ours.task.sigma, ours.task.timesteps, ours.task.target) == (paper.sigma, paper.limit, paper.target)
+        assert (ours.sigma, ours.task.timesteps, ours.task.target) == (paper.sigma, paper.limit, paper.target)
+        assert ours.specification()["task"]["sigma"] == paper.sigma
+        assert not ours.common_starts
+        assert ours.strategy(Network((3, 2, 1))).state.belief.mean.tolist() == [0.0] * 11
         rates = {
             "popsize": 40,
             "learning_rate": paper.learning_rate,
@@ -210,7 +213,7 @@ def test_the_paper_s_settings_are_the_defaults() -> None:
 
 
 def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -> None:
-    assert run_of("adaptive").settings == {"popsize": 40, "radius": "adaptive"}
+    assert run_of("adaptive").settings == {"radius": "adaptive"}
     assert run_of(task="CartPole-v1").settings == {"radius": "adaptive"}
     adam = experiment_from(
         {"name": "t", "tasks": [{"task": "Swimmer-v4"}], "methods": [{"method": "nes", "optimizer": "adam"}]}
@@ -223,6 +226,24 @@ def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -
     assert strategy.criteria == ()  # the budget of timesteps is the one that counts
     with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):
         rl.train("Hopper-v4", timesteps=100, radius="adaptive", learning_rate=0.1)
+
+
+def test_the_start_is_random_hidden_units_unless_the_setting_is_the_paper_s() -> None:
+    network = Network((3, 400, 5, 2))
+    mean = run_of("adaptive").strategy(network).state.belief.mean
+    assert mean.tolist() == run_of(task="CartPole-v1").strategy(network).state.belief.mean.tolist()  # of the seed alone
+    first, biases, second, last = np.split(mean, np.cumsum([1200, 400, 2000]))
+    assert first.std() == pytest.approx(0.5, rel=0.1)  # 3 inputs and a bias
+    assert second.std() == pytest.approx((400 * 0.394 + 1) ** -0.5, rel=0.1)
+    assert not biases.any()
+    assert not last.any()  # biases of the second layer, and the outputs
+    one, other = (network.outputs(mean, np.array(x)) for x in ([1.0, 0.0, 0.0], [0.0, 2.0, 0.0]))
+    assert one.tolist() == other.tolist() == [0.0, 0.0]
+    for run in (run_of(), run_of("nes"), run_of("adaptive", start="zeros"), run_of(task="CartPole-v1", start="zeros")):
+        assert not run.strategy(network).state.belief.mean.any()
+    assert run_of(start="random").strategy(network).state.belief.mean.tolist() == mean.tolist()
+    assert run_of("adaptive").specification()["task"]["start"] == "random"
+    assert "start" not in run_of().specification()["task"]  # as in records from before there was another one
 
 
 @pytest.mark.parametrize("belief", ["diagonal", "full"])
@@ -326,6 +347,7 @@ def test_pauses(tmp_path: Path) -> None:
         ({"task": "Hopper-v4", "hidden": [0]}, r"hidden: expected at least 1, got 0"),
         ({"task": "Hopper-v4", "bias": "no"}, r"^bias: expected True or False, got 'no'"),
         ({"task": "Hopper-v4", "sigma": -1.0}, r"sigma: expected a positive number"),
+        ({"task": "Hopper-v4", "start": "ones"}, r"^start: expected one of 'zeros', 'random', got 'ones'"),
         ({"task": "Hopper-v4", "episodes": 0}, r"episodes: expected at least 1"),
         ({"task": "Hopper-v4", "radius": -1.0}, r"^radius: expected a positive number"),
         ({"task": "Hopper-v4", "radios": 1.0}, r"^radios: unknown key"),

@@ -40,15 +40,17 @@ running mean and variance.
 
 On MuJoCo's tasks, such as Ant-v5, whole episodes run in compiled code, one simulation per thread. Any other environment
 runs in processes, one environment each. For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's tasks,
-the defaults are the paper's hyperparameters; all others share one setting.
+the defaults are the paper's setting; --radius adaptive, the default elsewhere, is one setting for all tasks.
 
 --out keeps the run: record, policy and checkpoint. After Ctrl-C or a crash `cones resume DIR` continues it bit for bit;
 `cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use these files.
 """
 
 TASK_SETTINGS = (
-    ("sigma", float, "S", "initial standard deviation of the weights (default: by the fan-in of each unit; on "
-     "the paper's tasks 0.02, Swimmer-v4 1)"),
+    ("sigma", float, "S", "initial standard deviation of the weights (default: by the fan-in of each unit and the "
+     "popsize; in the paper's setting 0.02, Swimmer-v4 1)"),
+    ("start", str, "KIND", "the first weights: zeros, or random ones of hidden units (default: random; in the "
+     "paper's setting zeros)"),
     ("episodes", int, "M", "per candidate and iteration (default 1)"),
     ("evaluate_every", int, "K", "iterations between evaluations of the mean policy (default 5)"),
     ("evaluation_episodes", int, "M", "per evaluation (default 10); they do not count as training"),
@@ -96,7 +98,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     policy.add_argument(
         "--common-starts",
         action=OnceBoolean,
-        help="whether all candidates of an iteration have the same starts (default: yes; no on the paper's tasks)",
+        help="whether all candidates of an iteration have the same starts (default: yes; no in the paper's setting)",
     )
     for name, kind, metavar, help_text in TASK_SETTINGS:
         policy.add_argument(flag(name), metavar=metavar, type=kind, help=help_text)
@@ -112,8 +114,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_method_flags(
         train.add_argument_group("the method"),
-        popsize="In training of ES, NES and CoNES: 4 + 3 log(n), even, for n weights; on the paper's tasks 40.",
-        radius="In training: adaptive; on the paper's tasks the paper's.",
+        popsize="In training of ES, NES and CoNES: 4 + 3 log(n), even, for n weights; in the paper's setting 40.",
+        radius="In training: adaptive; on the paper's tasks, its ε.",
         learning_rate="In training: 0.05 for ES and NES; on the paper's tasks the paper's.",
         variance_learning_rate="In training as for the mean, but Swimmer-v4 0.1.",
         restarts="In training: 0.",

@@ -93,12 +93,13 @@ def train(
             may raise StopIteration to end the training.
         **settings: settings of the policy and of training: `hidden` (units per hidden layer; [] for a linear policy),
             `bias` (True if units have one), `sigma` (initial standard deviation of the weights; by default
-            from the fan-in of each unit), `episodes` per candidate, `common_starts` (True if all candidates of an
+            from the fan-in of each unit and the popsize), `start` (the first weights: "zeros", or "random" ones of
+            hidden units), `episodes` per candidate, `common_starts` (True if all candidates of an
             iteration have the same starts), `evaluate_every` iterations, `evaluation_episodes`, `target`, `early_end`
             (True: end episodes that are as good as sure to be among the worse half; see `cones.rl.early_ends`),
             `asynchronous` (True: a worker that is free gets a new candidate at once; the run then depends on the order
             in which results arrive); and of the method: popsize, learning_rate, variance_learning_rate, radius, belief
-            and others. The paper's for its tasks by default.
+            and others. The paper's for its tasks by default, but with radius="adaptive" one setting for all tasks.
 
     Ctrl-C ends the training. The result so far is returned, and kept in `out`. Environments other than MuJoCo's run in
     processes: a script keeps its own code under `if __name__ == "__main__":`, or trains with `threads=1`.

@@ -65,13 +65,17 @@ class Network:
         return np.concatenate(parts)
 
     def random_start(self, rng: np.random.Generator) -> Vector:
-        """Random hidden units, and outputs that are 0.
+        """Random hidden units without biases, and outputs that are 0.
 
-        With all weights 0 the loss is flat to second order: a hidden unit does nothing until the output weighs it, and
-        the output learns nothing from units that do nothing.
+        Where all weights are 0 the loss is flat to first order in those of hidden layers: a hidden unit does nothing
+        until an output weighs it.
         """
-        parameters: Vector = self.deviations() * rng.standard_normal(self.dim)
-        parameters[self.dim - (self.sizes[-2] + self.bias) * self.sizes[-1] :] = 0.0
+        parameters, place = np.zeros(self.dim), 0
+        deviations = self.deviations()
+        for inputs, outputs in pairwise(self.sizes[:-1]):
+            weights = slice(place, place + inputs * outputs)
+            parameters[weights] = deviations[weights] * rng.standard_normal(inputs * outputs)
+            place += (inputs + self.bias) * outputs
         return parameters
 
     def outputs(self, parameters: Vector, inputs: Vector) -> Vector:
