@@ -141,7 +141,7 @@ def test_other_tasks_see_normalised_observations_from_the_first_iteration_on() -
     training = Training(run)
     X = training.strategy.ask()
     unit = training.network.deviations()  # PointBox: 2 observations, 1 action
-    share = min(1.0, 2.0 * np.sqrt(training.strategy.popsize / unit.size))
+    share = min(1.0, 3.0 * np.sqrt(training.strategy.popsize / unit.size))
     np.testing.assert_allclose(training.strategy.state.belief.standard_deviations(), share * unit, rtol=1e-12)
     nothing = training.normaliser
 
@@ -182,7 +182,12 @@ def test_other_tasks_have_a_popsize_by_their_weights_and_hold_their_size() -> No
     strategy = run_of(task="environments:PointBox-v0").strategy(network)
     assert strategy.popsize == 16  # 4 + 3 log(81) = 17.2
     size = np.sqrt(np.mean(network.deviations() ** 2))
-    assert strategy.algorithm.step.hold == pytest.approx(3.0 * 2.0 * np.sqrt(16 / 81) * size)
+    assert strategy.algorithm.step.hold == pytest.approx(3.0 * size)
+    many = Network((17, 50, 6))
+    strategy = run_of("adaptive", task="HalfCheetah-v4").strategy(many)
+    spread = 3.0 * np.sqrt(24 / many.dim) * many.deviations()
+    np.testing.assert_allclose(strategy.state.belief.standard_deviations(), spread)
+    assert strategy.algorithm.step.hold == pytest.approx(3.0 * np.sqrt(np.mean(spread**2)))
     narrow = run_of(task="environments:PointBox-v0", sigma=0.01).strategy(network)
     assert narrow.algorithm.step.hold == pytest.approx(size)
 
@@ -221,7 +226,7 @@ def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -
     assert adam.runs()[0].settings["learning_rate"] == 0.5  # the default by its name changes nothing
     assert run_of("nes", task="CartPole-v1").settings == {"learning_rate": 0.05, "variance_learning_rate": 0.05}
     strategy = Training(run_of("adaptive")).strategy
-    few_iterations = cones.radius.PathLength(1.5, largest=1e6)
+    few_iterations = cones.radius.PathLength(1.2, largest=1e6)
     assert strategy.algorithm.step == cones.Balls(mean=few_iterations, hold=strategy.algorithm.step.hold)
     assert strategy.criteria == ()  # the budget of timesteps is the one that counts
     with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):

@@ -30,13 +30,14 @@ __all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 OTHERS = {"hidden": 16, "learning_rate": 0.05, "variance_learning_rate": 0.05}
 # A training run has a few hundred iterations, and its episodes are noisy. With the smaller first radius of
 # `radius="adaptive"` elsewhere, the mean of HalfCheetah's policies hardly moves for 10^6 timesteps.
-FIRST_RADIUS = 1.5
+FIRST_RADIUS = 1.2
 # Weights that only grow saturate all units, and what is learnt last is a gait between the bounds of the actions. They
 # are held at this many initial spreads, or at the size for which units have inputs of variance 1, if that is more.
 HELD_SPREADS = 3.0
-# The spread of weights of size 1. The mean moves by about a spread per coordinate in each iteration, most of it noise,
-# and it takes n / popsize iterations to learn n weights. Noise then adds up to SPREAD sqrt(n / popsize) spreads.
-SPREAD = 2.0
+# The spread is SPREAD sqrt(popsize / n) of the size by fan-in, or that size if it is less. In each iteration the mean
+# moves by about half a spread per weight, most of it noise, and n weights take some n / popsize iterations to learn:
+# in that time noise moves weights by 1.5 times their size. With half of it Hopper's policies keep standing still.
+SPREAD = 3.0
 ADAPTIVE, ZEROS, RANDOM = "adaptive", "zeros", "random"
 START = 3  # what random numbers are for; the others are in `cones.rl.training`
 
