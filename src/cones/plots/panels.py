@@ -62,7 +62,7 @@ def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = Fa
     down = len(on) if len(on) > 1 else -(-len(panels) // across)
     labels = list(dict.fromkeys(group.label for group in groups))
     width = 2.9 + room_for([*labels, *panels[0].columns.values()] if len(labels) == 1 else labels)
-    figure = _figure((width * across, 2.7 * down + 0.2), to_show)
+    figure = _figure((width * across, 2.3 * down + 0.2), to_show)
     axes = list(figure.subplots(down, across, squeeze=False).flat)
     for row, problem in enumerate(on):
         here = [group for group in groups if group.on == problem]
