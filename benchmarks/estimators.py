@@ -18,10 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import numpy as np
+
 from cones.errors import InputError
 from cones.experiments.summary import Summary, summarise
 from cones.plots.colours import colour_of
-from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, save_figure, style_axis
+from cones.plots.drawing import FEW_SEEDS, draw_curve, make_log, new_figure, plain, save_figure, style_axis, wants_log
 from cones.plots.labels import label_ends, room_for
 from cones.records.folder import Folder
 
@@ -140,20 +142,21 @@ def _markdown(rows: list[list[str]]) -> str:
 
 
 def draw_refined(results: Path, out: str | Path) -> None:
-    """A panel per problem: the loss or reward at the end over the estimator, a line per kind of step."""
+    """A panel per problem: the loss or reward at the end over the estimator, a colour per kind of step."""
     panels = [(summary, *cells) for summary, found in refined(results) for cells in found.items()]
     columns = 3
     figure = new_figure((11.4, 2.9 * -(-len(panels) // columns)))
     axes = figure.subplots(-(-len(panels) // columns), columns, squeeze=False)
     for axis, (summary, problem, cells) in zip(axes.flat, panels, strict=False):
         names = [name.replace("_", "\n") for name in cells]
-        if not summary.on_tasks:
-            axis.set_yscale("log")
         ends_of = []
         for step in STEPS:
             values, colour = [cells[name][step] for name in cells], colour_of(step, STEPS)
-            axis.plot(range(len(names)), values, "o-", color=colour, linewidth=0.8)
+            axis.plot(range(len(names)), values, "o", color=colour)
             ends_of.append((values[-1], step, colour))
+        all_values = [np.array([cells[name][step] for name in cells]) for step in STEPS]
+        if not summary.on_tasks and wants_log(all_values):
+            make_log(axis, all_values)
         style_axis(axis, plain(f"{problem}, {count(summary)}"), "")
         axis.set_xticks(range(len(names)), names, fontsize=7)
         axis.set_ylabel("reward of the mean policy" if summary.on_tasks else "mean loss at the end")

@@ -64,7 +64,7 @@ def with_outputs(text: str, outputs: list[Output], folder: str) -> str:
         shown = f"\n\n```{{code-block}} text\n:class: output\n\n{printed.rstrip()}\n```\n" if printed.strip() else ""
         for picture in pictures:
             shown += f"\n\n:::{{figure}} {folder}/{picture}\n:alt: what the code above draws: {picture}\n"
-            shown += f":class: on-white wide\n\n`{picture}`\n:::\n"
+            shown += f":class: on-white\n\n`{picture}`\n:::\n"
         text = text[:end] + shown + text[end:]
     return text
 

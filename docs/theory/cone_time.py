@@ -44,7 +44,7 @@ def draw(ground: Ground) -> Any:
             ha="right",
             va="center",
         )
-        axis.set_title(f"{kind} covariance: {cone}")
+        axis.set_title(f"{kind} covariance:\n{cone}")
         axis.set_xlabel(r"dimension $n$")
         axis.set_ylim(0.05, 3e4)
         axis.set_xticks(n, [str(value) for value in n])

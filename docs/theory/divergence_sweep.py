@@ -73,7 +73,7 @@ def swept(axis: Any, found: dict[float, list[float]], colour: str, text: str, to
 
 
 def draw(ground: Ground) -> Any:
-    figure, axes = panels(ground, (10.4, 3.2), 5)
+    figure, axes = panels(ground, (8.6, 5.6), 5, across=3)
     for divergence, (text, colour) in SHOWN.items():
         for axis, function in zip(axes, FUNCTIONS, strict=False):
             found = {size: left_over(function, divergence, size) for size in (*SIZES, WITH_ADAM)}
@@ -92,7 +92,8 @@ def draw(ground: Ground) -> Any:
     axes[-1].set_ylabel("reward of the mean policy")
     for axis in axes:
         axis.minorticks_off()
-    axes[0].set_ylabel("loss at the end / at the start")
+    for axis in axes[:-1] if ground.narrow else (axes[0], axes[3]):
+        axis.set_ylabel("loss at the end / at the start")
     handles, texts = axes[0].get_legend_handles_labels()
     legend(figure, ground, handles=handles, labels=texts, loc="outside lower center", ncols=4)
     return figure

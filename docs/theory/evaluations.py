@@ -39,7 +39,7 @@ def evaluations(label: str, dimension: int = DIMENSION) -> dict[int, list[float]
 
 
 def draw(ground: Ground) -> Any:
-    figure, (axis,) = panels(ground, (5.4, 4.0))
+    figure, (axis,) = panels(ground, (4.7, 3.7))
     places = np.arange(len(FUNCTIONS), dtype=float)[::-1]
     for shift, (label, (name, colour)) in zip((0.24, 0.0, -0.24), METHODS.items(), strict=True):
         hits = np.array(list(evaluations(label).values()))
@@ -47,10 +47,9 @@ def draw(ground: Ground) -> Any:
         ends = np.abs(np.array([hits.min(axis=1), hits.max(axis=1)]) - middle)
         style = {"fmt": "o", "markersize": 5, "capsize": 2, "linewidth": 1.3}
         axis.errorbar(middle, places + shift, xerr=ends, color=colour, **style)
-        offset = {"cones": (8, 0), "pycma": (0, 9), "cmaes": (9, 0)}[label]
-        side = {"cones": "left", "pycma": "center", "cmaes": "left"}[label]
+        offset = {"cones": (8, 0), "pycma": (-3, 9), "cmaes": (9, -1)}[label]
         at = (middle[0], places[0] + shift)
-        axis.annotate(name, at, offset, textcoords="offset points", color=colour, ha=side, va="center", weight="bold")
+        axis.annotate(name, at, offset, textcoords="offset points", color=colour, va="center", weight="bold")
     axis.set_xscale("log")
     axis.set_xlim(250, 25_000)
     axis.set_xticks([300, 1000, 3000, 10_000], ["300", "1000", "3000", "10 000"])

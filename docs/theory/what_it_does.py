@@ -11,6 +11,7 @@ from drawing import CONES, ES, NES, Ground, legend, main, panels
 import cones
 from cones.packed import names
 from cones.plots.averages import mean_curve
+from cones.plots.drawing import short_number
 from cones.records import read_record
 
 RUNS = Path(__file__).parents[2] / "results" / "functions" / "runs"
@@ -67,7 +68,7 @@ def draw(ground: Ground) -> Any:
     right.set_title("Rosenbrock in 5000 dimensions, 10 seeds")
     right.set_xlabel("evaluations")
     right.set_ylabel("mean loss")
-    right.ticklabel_format(axis="x", style="sci", scilimits=(0, 3))
+    right.xaxis.set_major_formatter(short_number)
     legend(right, ground, loc="lower left")
     return figure
 

@@ -86,6 +86,7 @@ class Answers(Storable, ABC):
             status=reason.status if success or reason.status else INFEASIBLE,
             message=self._why(reason) + self._about_restarts() + self._about_failed_steps() + self._about_violation(),
             stop=reason.name,
+            method=self.method,
             history=self.history.columns(),
             belief=self.best_belief(),
             mean=self.shown(mean) if self.space is not None else self._inside(self.best_belief().mean),

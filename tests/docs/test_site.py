@@ -12,6 +12,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 from blocks import ROOT, pages, run_by_the_site
+from browser import BROWSER, cut_off
 
 import cones
 from cones.component import settings_of
@@ -55,6 +56,23 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     for page in run_by_the_site():
         text = (tmp_path / page.relative_to(DOCS).with_suffix(".html")).read_text()
         assert 'class="output' in text or "what the code above draws" in text, page
+    if BROWSER:
+        for width in (390, 1280):
+            cut = cut_off(tmp_path, width)
+            assert len(cut) > 50
+            assert {page: what for page, what in cut.items() if what} == {}, width
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+def test_what_is_cut_off_is_found(tmp_path: Path) -> None:
+    long = "x" * 200
+    (tmp_path / "good.html").write_text(f"<article><pre style='overflow-x: auto'>{long}</pre></article>")
+    (tmp_path / "bad.html").write_text(f"<article><pre style='overflow: hidden'>{long}</pre></article>")
+    (tmp_path / "wide.html").write_text(f"<article><p>{long}</p></article>")
+    found = cut_off(tmp_path, 390)
+    assert found["good.html"] == []
+    assert found["bad.html"]
+    assert found["wide.html"]
 
 
 def test_all_public_names_are_in_the_reference() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -28,6 +29,8 @@ PICTURES = (
     "simplex",
     "evaluations",
     "many_dimensions",
+    "kinks",
+    "robustness",
 )
 
 
@@ -236,6 +239,9 @@ def test_a_picture_is_the_same_every_time_and_on_both_grounds(name: str, tmp_pat
     shown, drawing = picture(name), picture("drawing")
     for ground, file in (("light", "a.svg"), ("light", "b.svg"), ("dark", "c.svg")):
         drawing.write(shown.draw, ground, tmp_path / file)
+    drawing.write(shown.draw, "light", tmp_path / "d.svg", narrow=True)
+    width = float(re.search(r'width="([\d.]+)pt"', (tmp_path / "d.svg").read_text()).group(1))
+    assert width <= 72.0 * drawing.NARROW + 0.1
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert drawing.GROUNDS["dark"].ink in (tmp_path / "c.svg").read_text()
 
@@ -293,6 +299,29 @@ def test_many_dimensions_every_other_method_ends_above_adaptive_radii() -> None:
         others = [table[function, method][0] for method in shown.METHODS if method != "CoNES adaptive"]
         assert 1.15 < min(others) / table[function, "CoNES adaptive"][0]
         assert max(others) / table[function, "CoNES adaptive"][0] < 3e5
+
+
+def test_kinks_the_records_say_what_the_page_claims() -> None:
+    found = picture("kinks").ratios()
+    lowest = {}
+    for function, n, method in found:
+        if method != "CoNES":
+            ratio = float(np.median(found[function, n, method]))
+            lowest[function, n] = min(ratio, lowest.get((function, n), np.inf))
+    for dimensions, ahead in (((30, 50), 9), ((80, 100), 8)):
+        assert sum(ratio > 1.0 for (_, n), ratio in lowest.items() if n in dimensions) == ahead
+    assert min(lowest.values()) > 1 / 1.6
+
+
+def test_robustness_the_numbers_are_those_of_the_page() -> None:
+    shown = picture("robustness")
+    page = (Path(shown.__file__).parents[1] / "claims" / "robustness.md").read_text()
+    for function in shown.FUNCTIONS:
+        for method, name in (("CoNES adaptive", "adaptive"), ("CoNES paper", "paper")):
+            row = next(line for line in page.splitlines() if line.startswith(f"| {function}, {name} |"))
+            cells = [float(cell) for cell in row.split("|")[2:-1]]
+            drawn = [shown.losses()[function, condition, method][0] for condition in shown.CONDITIONS]
+            assert cells == pytest.approx(drawn, rel=0.06)
 
 
 def test_the_committed_pictures_of_the_readme_are_there() -> None:

@@ -15,6 +15,7 @@ import pytest
 import cones
 from cones.plots.colours import COLOURS
 from cones.plots.curves import Group, columns_from, curves_of
+from cones.plots.drawing import make_log, new_figure, short_number, wants_log
 from cones.plots.panels import PANELS, draw
 from cones.records import Folder
 from cones.rl.api import Trained
@@ -57,6 +58,7 @@ def test_the_curves_are_the_history() -> None:
     result = run(method="nes")  # whose radii are fixed for good: they have no panel
     figure = cones.plot(result)
     assert titles(figure) == ["loss", "spread", "step length", "KL(new || old)"]
+    assert {drawn.get_color() for drawn in figure.axes[1].lines} == {COLOURS["NES"]}
     for title, column in (("loss", "mean_loss"), ("spread", "spread"), ("KL(new || old)", "kl")):
         drawn = line(figure, title)
         np.testing.assert_array_equal(drawn[:, 0], result.history["evaluations"])
@@ -94,7 +96,9 @@ def test_runs_with_the_same_label_are_seeds() -> None:
 
 def test_runs_without_a_label_are_not_mixed() -> None:
     groups = curves_of([run(0), run(1)], None)
-    assert [(group.label, len(group.seeds)) for group in groups] == [("run 1", 1), ("run 2", 1)]
+    assert [(group.label, len(group.seeds)) for group in groups] == [("CoNES", 1), ("CoNES (2)", 1)]
+    histories = curves_of([run(0).history, run(1).history], None)  # which do not say what made them
+    assert [(group.label, len(group.seeds)) for group in histories] == [("run 1", 1), ("run 2", 1)]
     strategies = [cones.CoNES([1.0], popsize=2, rng=0) for _ in range(2)]
     for es in strategies:
         X = es.ask()
@@ -125,8 +129,8 @@ def test_a_panel_is_there_only_if_its_data_is() -> None:
     history = dict(run(method="nes").history)
     assert "radii" not in titles(cones.plot({**history, "mean_radius": np.full(12, np.nan)}))
     radii = {"mean_radius": np.full(12, 2.0), "scale_radius": np.full(12, 1.0), "shape_radius": np.full(12, np.nan)}
-    figure = cones.plot({**history, **radii, "path_length": np.ones(12)})
-    assert titles(figure) == ["loss", "spread", "step length", "radii", "path length", "KL(new || old)"]
+    figure = cones.plot({**history, **radii})
+    assert titles(figure) == ["loss", "spread", "step length", "radii"]  # and no KL: four are enough
     assert names(figure, "radii") == ["mean", "scale"]
     looks = {(drawn.get_color(), drawn.get_linestyle()) for drawn in figure.axes[3].lines}
     assert len(looks) == 2
@@ -160,14 +164,32 @@ def test_records_of_an_experiment() -> None:
     assert names(figure, "Lunacek, 5000-D: loss") == ["ES"]
 
 
-def test_no_more_than_four_panels_in_a_row() -> None:
+def test_four_panels_two_in_a_row_or_a_row_for_each_problem() -> None:
     history = {name: np.ones(3) for panel in PANELS for name in panel.columns} | {"evaluations": np.arange(3.0)}
     columns = columns_from(history, "history")
-    across = {draw([Group("a", "", [columns])], None).axes[0].get_subplotspec().get_gridspec().ncols}
-    figure = draw([Group("a", "A", [columns]), Group("a", "B", [columns])], None)
-    across |= {figure.axes[0].get_subplotspec().get_gridspec().ncols}
-    assert across == {4}
-    assert len(titles(figure)) == 8
+    for problems, across in ((["A"], 2), (["A", "B"], 4)):
+        figure = draw([Group("a", problem, [columns]) for problem in problems], None)
+        assert figure.axes[0].get_subplotspec().get_gridspec().ncols == across
+        assert len(titles(figure)) == 4 * len(problems)
+
+
+def test_axes_are_labelled_for_people() -> None:
+    assert [short_number(value) for value in (0.0, 0.25, 200.0, 1500.0, -2e4, 3e6)] == [
+        *("0", "0.25", "200", "1.5k", "-20k", "3M")
+    ]
+    few = new_figure((3, 3)).subplots()
+    few.plot([0, 1], [0.3, 8.0])
+    make_log(few, [np.array([0.3, 8.0])])
+    few.figure.canvas.draw()
+    assert {"0.5", "1", "2", "5"} <= {label.get_text() for label in few.get_yticklabels()}
+    assert {label.get_text() for label in few.get_yticklabels(minor=True)} <= {""}
+
+
+def test_curves_of_zeros_do_not_take_the_logarithm_from_the_others() -> None:
+    fall, zeros = np.geomspace(10.0, 0.01, 20), np.zeros(20)
+    assert wants_log([fall, zeros])
+    assert not wants_log([zeros])
+    assert not wants_log([np.r_[fall, zeros]])
 
 
 def test_a_file_is_written_the_same_every_time(tmp_path: Path) -> None:
@@ -204,7 +226,7 @@ def test_a_figure_of_pyplot_where_pyplot_is_in_use(monkeypatch: pytest.MonkeyPat
         (lambda: cones.plot(run(), x="time"), "x: expected evaluations, timesteps, seconds or iterations, got 'time'"),
         (
             lambda: cones.plot(run(), x="timesteps"),
-            "x: expected an axis that all runs have; run 1 has no timesteps",
+            "x: expected an axis that all runs have; CoNES has no timesteps",
         ),
         (lambda: cones.plot(run(), out="a.bmp"), "out: expected a name that ends in .png, .pdf or .svg, got a.bmp"),
         (lambda: cones.plot(run(), out="nowhere/a.png"), "out: no folder"),

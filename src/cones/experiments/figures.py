@@ -64,8 +64,9 @@ def _panel(axis: Any, summary: Summary, problem: str, column: str, methods: list
         seeds = group.seed_curves(column) if seeds_shown(summary, group) else []
         band = deviation if len(group.records) >= FEW_SEEDS else None
         draw_curve(axis, x, mean, band, colour, log, seeds)
-        if mean.size:
-            ends.append((float(mean[-1]), plain(group.method), colour))
+        if last := [float(y[-1]) for _, y in ([(x, mean)] if mean.size else seeds) if y.size]:
+            name = group.method if mean.any() or not log else f"{group.method}: 0"
+            ends.append((sum(last) / len(last), plain(name), colour))
     if log:
         make_log(axis, means)
     if (target := curves[0][0].target) is not None:

@@ -34,6 +34,7 @@ class Group:
     label: str
     on: str = ""  # the problem or task, where it is known
     seeds: list[Columns] = field(default_factory=list)
+    method: str = ""  # of a run without a label: its colour, where it is drawn alone
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Found:
     label: str = ""
     on: str = ""
     key: str = ""
+    method: str = ""
 
 
 def curves_of(runs: Sequence[Any], labels: Sequence[str] | None) -> list[Group]:
@@ -60,7 +62,8 @@ def curves_of(runs: Sequence[Any], labels: Sequence[str] | None) -> list[Group]:
                 groups.setdefault(str(labels[number - 1]), Group(str(labels[number - 1]))).seeds.append(found.columns)
                 continue
             key = found.key if seeds is not run and found.key else f"run {number}"
-            groups.setdefault(key, Group(found.label or f"run {number}", found.on)).seeds.append(found.columns)
+            named = Group(found.label or found.method or f"run {number}", found.on, method=found.method)
+            groups.setdefault(key, named).seeds.append(found.columns)
     return _named_apart(list(groups.values()))
 
 
@@ -94,7 +97,7 @@ def _found(run: Any) -> list[Found]:
     if isinstance(run, (str, PathLike)):
         return _read(Path(run))
     if isinstance(run, Strategy):
-        return [Found(columns_from(run.history.columns(), "history"), run.method)]
+        return [Found(columns_from(run.history.columns(), "history"), method=run.method)]
     history = getattr(run, "history", None)
     if history is None and isinstance(run, Mapping):
         history = run.get("history", run)
@@ -102,7 +105,7 @@ def _found(run: Any) -> list[Found]:
         raise InputError(
             f"runs: expected a result, a strategy, a history or a path, got a {type(run).__name__} without history"
         )
-    return [Found(columns_from(history, "history"))]
+    return [Found(columns_from(history, "history"), method=str(getattr(run, "method", "")))]
 
 
 def _read(path: Path) -> list[Found]:
@@ -121,7 +124,8 @@ def _read(path: Path) -> list[Found]:
         raise InputError(f"{path}: a policy holds no history; name its folder, or the record beside it")
     from cones.run.checkpoint import load
 
-    return [Found(columns_from(load(path).history.columns(), str(path)), path.stem)]
+    strategy = load(path)
+    return [Found(columns_from(strategy.history.columns(), str(path)), path.stem, method=strategy.method)]
 
 
 def _read_folder(path: Path) -> list[Found]:

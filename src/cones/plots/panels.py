@@ -22,8 +22,7 @@ __all__ = ["PANELS", "draw"]
 # How the columns of one panel are told apart; runs are told apart by colour.
 LINES = ("solid", (0, (4, 2)), (0, (1, 1.5)))
 GREYS = ("#555555", "#999999")  # of the other columns, where there is one run
-MOST_ACROSS = 4
-LAYOUT = {4: 2, 5: 3, 6: 3}  # by the number of panels: how many stand in a row
+MOST = 4  # panels: what a reader looks for first
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Panel:
     columns: dict[str, str] = field(default_factory=dict)
 
 
+# In the order in which they are looked for.
 PANELS = (
     Panel("loss", {"mean_loss": "population", "best": "best so far"}),
     Panel("reward", {"mean_reward": "mean policy", "population_reward": "population"}),
@@ -41,31 +41,28 @@ PANELS = (
     Panel("step length", {"step": ""}),
     Panel("radius", {"radius": ""}),
     Panel("radii", {"mean_radius": "mean", "scale_radius": "scale", "shape_radius": "shape"}),
-    Panel("path length", {"path_length": ""}),
     Panel("KL(new || old)", {"kl": ""}),
 )
 
 
 def draw(groups: list[Group], x: str | None, title: str = "", to_show: bool = False) -> Any:
-    """Draw a panel for every quantity that a run has; with `to_show`, in a figure that `plt.show()` shows."""
+    """Draw the first four panels that the runs have; with `to_show`, in a figure that `plt.show()` shows."""
     everything = [(group.label, columns) for group in groups for columns in group.seeds]
     if x is None:
         x = "timesteps" if all("timesteps" in columns for _, columns in everything) else "evaluations"
     if lacking := [label for label, columns in everything if x not in columns]:
         raise InputError(f"x: expected an axis that all runs have; {lacking[0]} has no {x}")
-    panels = [panel for panel in PANELS if any(_has(columns, panel) for _, columns in everything)]
+    panels = [panel for panel in PANELS if any(_has(columns, panel) for _, columns in everything)][:MOST]
     if not panels:
         known = ", ".join(column for panel in PANELS for column in panel.columns)
         raise InputError(f"runs: expected at least one of the columns {known}")
-    # Several problems are rows, so that each has its own axes, of what is looked for first; else all panels are shown.
+    # Of several problems each is a row, so that each has its own axes.
     on = list(dict.fromkeys(group.on for group in groups))
-    if len(on) > 1:
-        panels = panels[:MOST_ACROSS]
-    across = len(panels) if len(on) > 1 else LAYOUT.get(len(panels), min(MOST_ACROSS, len(panels)))
+    across = len(panels) if len(on) > 1 or len(panels) < MOST else MOST // 2
     down = len(on) if len(on) > 1 else -(-len(panels) // across)
     labels = list(dict.fromkeys(group.label for group in groups))
     width = 2.9 + room_for([*labels, *panels[0].columns.values()] if len(labels) == 1 else labels)
-    figure = _figure((width * across, 2.7 * down + 0.2), to_show)
+    figure = _figure((width * across, 2.3 * down + 0.2), to_show)
     axes = list(figure.subplots(down, across, squeeze=False).flat)
     for row, problem in enumerate(on):
         here = [group for group in groups if group.on == problem]
@@ -119,7 +116,10 @@ def _curves(panel: Panel, groups: list[Group], x: str) -> Iterator[Curve]:
 
 
 def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str], x: str) -> None:
-    """Draw a panel. Of several runs each has its colour, of one run each column. Names stand at the right."""
+    """Draw a panel. Of several runs each has its colour, of one run each column. Names stand at the right.
+
+    A single run without a label of its own needs no name.
+    """
     curves = list(_curves(panel, groups, x))
     if not curves:
         axis.set_visible(False)
@@ -131,7 +131,7 @@ def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str],
     ends: dict[str, tuple[float, str, str]] = {}
     for curve in curves:
         place = drawn.index(curve.column)
-        colour = colour_of(curve.label, labels)
+        colour = colour_of(groups[0].method or curve.label if alone else curve.label, labels)
         if alone:
             colour = (colour, *GREYS)[place]
         first = place == 0 or (alone and panel.title == "radii")
@@ -139,7 +139,7 @@ def _draw_panel(axis: Any, panel: Panel, groups: list[Group], labels: list[str],
         band, seeds = (curve.deviation, curve.seeds) if first else (None, ())  # two bands would hide each other
         draw_curve(axis, curve.x, curve.mean, band, colour, log, seeds, **style)
         text = panel.columns[curve.column] if alone and len(panel.columns) > 1 else curve.label if place == 0 else ""
-        if text and not (alone and text == "run 1"):  # of a single run there is nothing to tell apart
+        if text and not (alone and text in ("run 1", groups[0].method)):
             ends[text] = (float(curve.mean[-1]), plain(text), colour)
     if log:
         make_log(axis, means)

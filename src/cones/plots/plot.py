@@ -20,7 +20,9 @@ def plot(
     title: str = "",
     out: str | PathLike[str] | None = None,
 ) -> Any:
-    """Draw runs over each other: loss or reward, spread, step length, radii and KL, as far as they are recorded.
+    """Draw runs over each other, in up to four panels: loss or reward, spread, step length, radii, or else KL.
+
+    Panels of what is not recorded are left out.
 
     Args:
         *runs: what there is of each run: the result of `minimize`, a strategy, what `cones.rl.train` returned, a
