@@ -189,7 +189,7 @@ def test_candidates_that_are_out_for_too_long_are_forgotten() -> None:
         x = es.ask(1)
         es.tell(x, sphere(x))
     assert not es.arrivals.out
-    with pytest.raises(InputError, match="expected candidates that are out"):
+    with pytest.raises(InputError, match="expected candidates of ask\\(\\) that were not told yet"):
         es.tell(late, [1.0])
 
 
@@ -203,7 +203,7 @@ def test_saved_runs_ask_again_for_what_was_out(tmp_path: Path) -> None:
     for one in (es, loaded):
         one.tell(out[::-1], sphere(out[::-1]))
     assert_same_state(es, loaded)
-    with pytest.raises(InputError, match="expected candidates that are out"):
+    with pytest.raises(InputError, match="expected candidates of ask\\(\\) that were not told yet"):
         loaded.tell(out[:1], [0.0])
 
 

@@ -30,7 +30,7 @@ FEWEST_ZEROS = 0.1  # the share of zeros that a logarithmic axis leaves out
 
 
 def wants_log(curves: Sequence[Vector]) -> bool:
-    """True if values, positive apart from a few zeros, span more than a factor of twenty. Rewards are not like that."""
+    """True if values, positive apart from a few zeros, span more than a factor of twenty; rewards rarely do."""
     values = np.concatenate([*curves, np.empty(0)])
     values = values[np.isfinite(values)]
     positive = values[values > 0.0]

@@ -59,7 +59,7 @@ RUNNING = StopReason("running", "The run has not stopped.", -1)
 FAILED_IN_A_ROW = 10
 NO_FINITE_LOSS = StopReason(
     "no_finite_loss",
-    f"No loss was finite, in the first population or in the last {FAILED_IN_A_ROW}: all were NaN or +inf.",
+    f"No loss was finite in the first population, or in {FAILED_IN_A_ROW} populations in a row.",
     5,
 )
 CALLBACK = StopReason("callback", "The callback raised StopIteration.", 6)
