@@ -149,7 +149,7 @@ def test_mistakes_are_named_and_change_nothing() -> None:
     stranger = cones.CoNES(np.ones(4), 0.5, rng=9).ask(1)
     state = es.state
     for rows, values, message in [
-        (stranger, [1.0], "row 0, which is none of them: it is of another run"),
+        (stranger, [1.0], "row 0, which is none of them: it is from another run"),
         (X + 1e-3, np.zeros(3), "row 0, which is none of them"),
         (X[[0, 0]], [1.0, 1.0], "row 1, a candidate that was told before"),
         (X, [1.0], r"values: expected 3 losses, one per row, got shape \(1,\)"),

@@ -367,7 +367,7 @@ class TestNumbersOfEachCoordinate:
             (("--bounds", "-1", "1", "--bounds", "-2", "2"), "--bounds: expected once, got it twice"),
             (("--noisy", "--no-noisy"), "--noisy: expected once, got --no-noisy as well"),
             (("--dim", "4", "--maxfev", "9"), "--dim: expected once, got it twice"),
-            (("--sigma0", "1", "2", "3"), "arguments: 2 3; several numbers are separated by commas, as in 1,2,3"),
+            (("--sigma0", "1", "2", "3"), "unknown: 2 3; several numbers are separated by commas, as in 1,2,3"),
             (("--resume", "a.ckpt"), "a.ckpt; --resume takes no file, it continues that of --checkpoint"),
         ],
     )
