@@ -24,7 +24,8 @@ from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
 from cones.files import check_folder
 from cones.methods import sentence_of
-from cones.progress.stopping import FAILED_IN_A_ROW, LIMITS
+from cones.progress.limits import LIMITS
+from cones.progress.stopping import FAILED_IN_A_ROW
 from cones.records.record import rounded
 from cones.space.space import Space
 

@@ -13,7 +13,7 @@ from cones.component import is_own
 from cones.errors import InputError
 from cones.fields import check_fields
 from cones.methods import METHODS, settings_of_method
-from cones.progress.stopping import LIMITS
+from cones.progress.limits import LIMITS
 from cones.records.keys import Keys
 from cones.strategy import Strategy
 from cones.types import Vector
