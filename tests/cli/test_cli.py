@@ -618,7 +618,10 @@ class TestMinimizeCommand:
         ),
         (["minimize", "losses:sphere", "--dim", "2", "--out", "nowhere/x.json"], "--out: no folder"),
         (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "continue it with --resume"),
-        (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "nowhere/a.ckpt"], "checkpoint: no folder"),
+        (
+            ["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "nowhere/a.ckpt"],
+            "could not be written: there is no folder",
+        ),
         (["minimize", "losses.py:sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", ":sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no executable program './nothing'"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from cones import storage
 from cones.errors import CheckpointError
-from cones.files import check_folder, check_path
+from cones.files import check_path
 from cones.incremental import IncrementalStrategy
 from cones.locks import locked
 from cones.strategy import CHECKPOINT, Strategy
@@ -23,8 +23,9 @@ __all__ = ["is_another", "load", "name_of", "owned", "read", "save"]
 def owned(path: str | PathLike[str]) -> AbstractContextManager[None]:
     """Hold a checkpoint for a run. Another run that wants it meanwhile is refused with an InputError."""
     check_path("checkpoint", path)
-    check_folder("checkpoint", path)
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise CheckpointError(f"checkpoint: {path} could not be written: there is no folder {target.parent}")
     refusal = f"checkpoint: another run is writing {path}; wait until it ends, or stop it"
     return locked(target.with_name(f".{target.name}.lock"), refusal)
 
