@@ -149,7 +149,7 @@ def test_mistakes_are_named_and_change_nothing() -> None:
     stranger = cones.CoNES(np.ones(4), 0.5, rng=9).ask(1)
     state = es.state
     for rows, values, message in [
-        (stranger, [1.0], "row 0, which is none of them: it is of another run"),
+        (stranger, [1.0], "row 0, which is none of them: it is from another run"),
         (X + 1e-3, np.zeros(3), "row 0, which is none of them"),
         (X[[0, 0]], [1.0, 1.0], "row 1, a candidate that was told before"),
         (X, [1.0], r"values: expected 3 losses, one per row, got shape \(1,\)"),
@@ -189,7 +189,7 @@ def test_candidates_that_are_out_for_too_long_are_forgotten() -> None:
         x = es.ask(1)
         es.tell(x, sphere(x))
     assert not es.arrivals.out
-    with pytest.raises(InputError, match="expected candidates that are out"):
+    with pytest.raises(InputError, match="expected candidates of ask\\(\\) that were not told yet"):
         es.tell(late, [1.0])
 
 
@@ -203,7 +203,7 @@ def test_saved_runs_ask_again_for_what_was_out(tmp_path: Path) -> None:
     for one in (es, loaded):
         one.tell(out[::-1], sphere(out[::-1]))
     assert_same_state(es, loaded)
-    with pytest.raises(InputError, match="expected candidates that are out"):
+    with pytest.raises(InputError, match="expected candidates of ask\\(\\) that were not told yet"):
         loaded.tell(out[:1], [0.0])
 
 

@@ -185,7 +185,9 @@ class Arrivals(Storable):
             key = row.tobytes()
             free = next((identity for identity in self._keys.get(key, ()) if identity not in found), None)
             if free is None:
-                raise InputError(f"X: expected candidates that are out, got row {index}, {self._reason(key)}")
+                raise InputError(
+                    f"X: expected candidates of ask() that were not told yet, got row {index}, {self._reason(key)}"
+                )
             found.append(free)
         return found
 
@@ -193,8 +195,8 @@ class Arrivals(Storable):
         if key in self._keys or self._was_told(key):
             return "a candidate that was told before"
         return (
-            "which is none of them: it is of another run, was changed, has less than the precision of float32, or has "
-            f"been out for more than {OLDEST} iterations; tell_known() takes evaluations of any origin"
+            "which is none of them: it is from another run, was changed, has less than the precision of float32, or "
+            f"has been out for more than {OLDEST} iterations; tell_known() takes evaluations of any origin"
         )
 
     def arrived(self, identities: Sequence[Identity], losses: Vector, restart: int) -> None:

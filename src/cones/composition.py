@@ -20,7 +20,7 @@ from cones.evolution import EvolutionStrategy
 from cones.iteration import Algorithm
 from cones.optimizers import Optimizer
 from cones.progress import CATOL, Descent, State
-from cones.progress.stopping import LIMITS, Limits, check_limits, criteria_from, trials_of
+from cones.progress.limits import LIMITS, Limits, check_limits, criteria_from, trials_of
 from cones.restarts import Restarts, restarts_from
 from cones.sampling import Antithetic, Auto, Design, Independent, NoiseStream, Rng, seed_from
 from cones.space.bounds import Box, box_from, check_deviations, check_start, initial_deviations

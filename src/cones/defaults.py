@@ -4,7 +4,7 @@
 | --- | --- | --- |
 | up to 40 | full | an evolution path and a quadratic model |
 | up to 60 | full | an evolution path |
-| up to 10 000 | diagonal, and low rank where the run shows that it must be | three balls, then an evolution path |
+| up to 10 000 | diagonal, then low rank if a diagonal does not suffice | three balls, then an evolution path |
 | more | diagonal | three balls with adaptive radii |
 """
 
@@ -67,14 +67,14 @@ def is_full(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool:
 
 
 def is_low_rank(x0: ArrayLike | Belief, dim: int, given: dict[str, Any]) -> bool:
-    """True if these settings mean a covariance that opens to low rank."""
+    """True if these settings mean a diagonal covariance that may become low rank."""
     if isinstance(x0, Belief) or "belief" in given or not _has_estimator(given, (ScoreFunction,)):
         return False
     return FULL_UP_TO < dim <= LOW_RANK_UP_TO
 
 
 def low_rank_rule(dim: int) -> LowRank:
-    """The step rule of a covariance that opens to low rank."""
+    """The step rule of a diagonal covariance that may become low rank."""
     if dim > LARGE:
         return LowRank(patience=10.0)
     rule = LowRank()

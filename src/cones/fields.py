@@ -1,4 +1,4 @@
-"""Values against the declared types of dataclass fields: a file may hold anything."""
+"""Check values from a file against the declared types of dataclass fields."""
 
 from __future__ import annotations
 

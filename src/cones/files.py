@@ -18,9 +18,16 @@ from cones.errors import InputError
 
 fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # not on Windows
 
-__all__ = ["atomic_write", "check_path", "new_file", "parsed_json"]
+__all__ = ["atomic_write", "check_folder", "check_path", "new_file", "parsed_json"]
 
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def check_folder(name: str, path: str | PathLike[str]) -> None:
+    """Refuse a file whose folder does not exist, before the work that it is to hold."""
+    folder = Path(path).absolute().parent
+    if not folder.is_dir():
+        raise InputError(f"{name}: no folder {folder} to write to")
 
 
 @contextmanager
@@ -96,7 +103,7 @@ def _remove_leftover(path: str) -> None:
 
 
 def check_path(name: str, path: str | PathLike[str]) -> None:
-    """Refuse what no file can be named."""
+    """Refuse a name that no file can have."""
     if "\0" in os.fspath(path):
         raise InputError(f"{name}: expected a path, got {os.fspath(path)!r:.80}, which contains a NUL character")
 

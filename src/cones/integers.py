@@ -1,4 +1,4 @@
-r"""Integers are Gaussians that are rounded; their spread has a lower bound, so that a neighbour keeps a probability.
+r"""Integers are rounded Gaussians. Their spread has a lower bound, so that the next integer stays within reach.
 
 From the middle of a cell of width w, a candidate lands in a neighbouring cell with probability 2 Phi(-w / (2 sigma)).
 The bound on sigma keeps it at 1 / (number of coordinates * popsize) or more: once per n iterations or so a

@@ -1,8 +1,7 @@
 """Locks between processes: one writer of a checkpoint, one run in a folder.
 
-A lock is the kernel's, on an empty file. It ends with its process, however that ends, so that a file which a killed
-process left locks nothing. Processes that the owner forks do not hold it: workers that outlive a killed run do not keep
-it from being resumed.
+A lock is a kernel lock on an empty file. It ends with its process, also when that is killed; a file that is left behind
+locks nothing. Forked processes do not hold it, so workers that outlive a killed run do not keep it from being resumed.
 """
 
 from __future__ import annotations

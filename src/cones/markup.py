@@ -1,4 +1,4 @@
-"""How results, strategies and beliefs show themselves in a notebook: HTML with a small SVG, and nothing else needed."""
+"""Views of results, strategies and beliefs in a notebook: HTML with a small SVG, without any package."""
 
 from __future__ import annotations
 

@@ -93,11 +93,12 @@ def CoNES(
             ranges.
         radius: "auto": nothing to tune. Up to 60 dimensions, a full covariance with an evolution path
             (`step="evolution_path"`) and, up to 40, a quadratic model (`estimator="quadratic"`); up to 10 000, a
-            diagonal that opens to a low-rank covariance where the run shows that it must (`belief="low_rank"`); beyond,
-            a diagonal one with "adaptive" radii. "adaptive": separate balls for mean, scale and shape with adaptive
-            radii, without a learning rate. A number: the paper's method, one ball KL <= radius^2 and then Adam.
-            "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000 dimensions. `cones.Balls(...)`:
-            adaptive, with custom controls. The default is "auto", or "paper" if an `optimizer` is given.
+            diagonal covariance, which becomes low rank if the run shows that a diagonal does not suffice
+            (`belief="low_rank"`); beyond, a diagonal one with "adaptive" radii. "adaptive": separate balls for mean,
+            scale and shape with adaptive radii, without a learning rate. A number: the paper's method, one ball KL <=
+            radius^2 and then Adam. "paper": the same with radius sqrt(2 n), which is the paper's 100 at 5000
+            dimensions. `cones.Balls(...)`: adaptive, with custom controls. The default is "auto", or "paper" if an
+            `optimizer` is given.
         solver: solver for the paper's ball: "dual", exact and fast, or a cone solver: "cvxpy", "clarabel", "scs",
             "mosek".
         divergence: what the ball is of: "kl" (default), "reverse_kl", "chi2", "hellinger", "renyi:ALPHA", or a

@@ -1,4 +1,4 @@
-"""Relatives of CoNES, which its paper names and sets itself apart from, as compositions of the same components.
+"""Relatives of CoNES that its paper discusses, composed of the same components.
 
 | method | estimate | step |
 | --- | --- | --- |

@@ -68,7 +68,8 @@ def read(
     except CheckpointError:
         raise
     except Exception as error:  # a damaged file can raise anything
-        raise CheckpointError(f"{path}: not a complete {format_name} ({type(error).__name__}: {error})") from error
+        why = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{path}: not a complete {format_name} ({why})") from error
 
 
 def allowed_from(allow: Iterable[Any]) -> Allowed:

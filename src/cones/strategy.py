@@ -135,7 +135,7 @@ class Strategy(Answers):
         return Lagrangian.start(count)
 
     def begin_constraints(self, count: int) -> None:
-        """Begin a run with constraints. Known evaluations are no result then: nobody knows if they are feasible."""
+        """Begin a run with constraints. Known evaluations are not its result: whether they are feasible is unknown."""
         self.state = replace(self.state, lagrangian=self.new_lagrangian(count), best_x=None, best_fun=math.inf)
 
     def _beyond(self, candidates: Matrix | Population, lagrangian: Lagrangian) -> Matrix:

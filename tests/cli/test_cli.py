@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -57,6 +58,10 @@ def program(text: str) -> str:
 READS_FILE = "import json, sys\nprint('noise')\nprint(sum(v * v for v in json.load(open(sys.argv[1]))))"
 READS_INPUT = "import json, sys\nprint(sum(v * v for v in json.load(sys.stdin)))"
 SMALL = ("--popsize", "4", "--maxiter", "3", "--seed", "0", "--quiet")
+COMMANDS = (
+    *("", "minimize", "train", "resume", "evaluate", "play", "run", "report", "pack", "reproduce", "plot"),
+    *("bench", "bench coco", "methods", "components", "problems", "doctor"),
+)
 PAPER = (*SMALL, "--radius", "paper")  # antithetic pairs throughout
 
 
@@ -89,6 +94,30 @@ class TestHelp:
             assert '--command "./simulate' in text
         if command == ["run"]:
             assert "[[problems]]" in text
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_help_fits_a_terminal(
+        self, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        with pytest.raises(SystemExit):
+            main([*command.split(), "--help"])
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) > 3
+        # The one line that argparse does not break: flags of which one may be given.
+        assert [line for line in lines if len(line) > 80 and not line.strip().startswith("[--quick | --full")] == []
+
+    @pytest.mark.parametrize("command", ["methods", "components", "problems"])
+    def test_lists_fit_a_terminal(
+        self, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        assert run(command) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines()[:-3])) < 60
+
+    def test_components_show_their_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run("components") == 0
+        assert "    warm_up=10: Iterations of isotropic noise" in capsys.readouterr().out
 
     def test_lists(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run("methods") == run("problems") == run("doctor") == 0
@@ -155,7 +184,7 @@ class TestMinimizeFunction:
         output = capsys.readouterr()
         assert json.loads(output.out)["failures"]["count"] == 6  # one of every mirrored pair
         assert "6 evaluations failed, the last: iteration 2, candidate" in output.err
-        assert "ValueError: no licence, 2 times" in output.err
+        assert "ValueError: no licence (tried 2 times)" in output.err
 
     @fork_warning
     def test_progress_and_workers(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +231,7 @@ class TestMinimizeFunction:
             (("--dim", "2", "--restarts", "2"), "was started with a different --restarts"),
             (("--dim", "2", "--seed", "5"), "was started with a different --seed"),
             (("--dim", "2", "--bounds", "5", "9"), "was started with a different --bounds"),
-            (("--dim", "2", "--x0", "1,2"), "expected either --x0, --dim or --space"),
+            (("--dim", "2", "--x0", "1,2"), "expected one of --x0, --dim and --space, got --x0 and --dim"),
         ):
             seed = () if "--seed" in flags else ("--seed", "0")
             again = ("--popsize", "4", "--maxiter", "3", "--quiet", "--checkpoint", "run.ckpt", "--resume")
@@ -338,7 +367,7 @@ class TestNumbersOfEachCoordinate:
             (("--bounds", "-1", "1", "--bounds", "-2", "2"), "--bounds: expected once, got it twice"),
             (("--noisy", "--no-noisy"), "--noisy: expected once, got --no-noisy as well"),
             (("--dim", "4", "--maxfev", "9"), "--dim: expected once, got it twice"),
-            (("--sigma0", "1", "2", "3"), "arguments: 2 3; several numbers are separated by commas, as in 1,2,3"),
+            (("--sigma0", "1", "2", "3"), "unknown: 2 3; several numbers are separated by commas, as in 1,2,3"),
             (("--resume", "a.ckpt"), "a.ckpt; --resume takes no file, it continues that of --checkpoint"),
         ],
     )
@@ -413,7 +442,7 @@ class TestMinimizeCommand:
             ("print('hello')", "the last line of output is not a number: 'hello'"),
             ("pass", "the last line of output is not a number: ''"),
             ("print('nan')", "the program printed nan"),
-            ("import time; time.sleep(60)", "no answer in 0.5 seconds, once"),
+            ("import time; time.sleep(60)", "no answer in 0.5 seconds (tried once)"),
         ],
     )
     def test_failures_of_every_candidate_end_the_run(
@@ -545,7 +574,7 @@ class TestMinimizeCommand:
         command = "sh -c 'sleep 300 & echo $! > $$.pid; wait' {input}"
         small = ("--popsize", "2", "--maxiter", "1", "--quiet", "--workers", "2", "--timeout", "0.5", "--retries", "1")
         assert run("minimize", "--command", command, "--dim", "2", *small) == 1
-        assert "no answer in 0.5 seconds, 2 times" in result_of(capsys)["failures"]["example"]
+        assert "no answer in 0.5 seconds (tried 2 times)" in result_of(capsys)["failures"]["example"]
         pids = [int(number) for path in Path().glob("*.pid") for number in (path.stem, path.read_text())]
         assert len(pids) >= 8  # the two candidates, twice
         wait_until(lambda: not any(map(is_alive, pids)), 20.0)
@@ -563,9 +592,10 @@ class TestMinimizeCommand:
         (["minimize", "losses:spere", "--dim", "2"], "what to minimise: module losses has no 'spere'"),
         (["minimize", "losses:constant", "--dim", "2"], "expected a function, got int"),
         (["minimize", "losses", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
-        (["minimize", "--dim", "2"], "expected either MODULE:FUNCTION or --command"),
-        (["minimize", "losses:sphere"], "where to start: expected either --x0, --dim or --space"),
+        (["minimize", "--dim", "2"], "what to minimise: expected MODULE:FUNCTION or --command, got neither"),
+        (["minimize", "losses:sphere"], "where to start: expected one of --x0, --dim and --space, got none"),
         (["minimize", "losses:sphere", "--x0", "1,a"], "--x0: expected numbers separated by commas"),
+        (["minimize", "losses:sphere", "--x0", "a.json"], "--x0: a.json could not be read (No such file or directory)"),
         (["minimize", "losses:sphere", "--dim", "0"], "--dim: expected at least 1, got 0"),
         (["minimize", "losses:sphere", "--dim", "2", "--maxfev", "-5"], "maxfev: expected at least 1, got -5"),
         (["minimize", "losses:sphere", "--dim", "200", "--popsize", "7"], "popsize: expected an even number"),
@@ -588,6 +618,10 @@ class TestMinimizeCommand:
         ),
         (["minimize", "losses:sphere", "--dim", "2", "--out", "nowhere/x.json"], "--out: no folder"),
         (["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "losses.py"], "continue it with --resume"),
+        (
+            ["minimize", "losses:sphere", "--dim", "2", "--checkpoint", "nowhere/a.ckpt"],
+            "could not be written: there is no folder",
+        ),
         (["minimize", "losses.py:sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", ":sphere", "--dim", "2"], "what to minimise: expected MODULE:NAME"),
         (["minimize", "--command", "./nothing {input}", "--dim", "2"], "no executable program './nothing'"),
@@ -595,7 +629,7 @@ class TestMinimizeCommand:
         (["minimize", "--command", "'", "--dim", "2"], "--command: No closing quotation"),
         (["run", "nothing.toml"], "nothing.toml: expected an experiment file"),
         (["reproduce", "functions", "--out", "losses.py"], "losses.py: expected a folder for results"),
-        (["plot", "losses.py"], "not a complete cones checkpoint (ValueError: truncated, or not a zip file)"),
+        (["plot", "losses.py"], "not a complete cones checkpoint (truncated, or not a zip file)"),
         (["report", "."], "expected a folder of results"),
         (["reproduce", "functions", "--methods", "es,gd"], "--methods: expected some of ES, NES, CoNES, CMA, got gd"),
     ],
@@ -610,12 +644,33 @@ def test_mistakes_are_one_line_and_exit_code_2(
     assert not any("Traceback" in line for line in error)
 
 
-@pytest.mark.parametrize("arguments", [["minimise"], ["minimize", "losses:sphere", "--method", "gd"], ["run"]])
-def test_mistakes_in_the_command_itself_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["minimise"], "COMMAND: expected one of .*, got 'minimise'; did you mean minimize\\? \\(see cones --help\\)"),
+        (
+            ["minimize", "losses:sphere", "--method", "gd"],
+            "--method: expected one of es, .*, got 'gd' \\(see cones min.*",
+        ),
+        (["minimize", "losses:sphere", "--dim", "two"], "--dim: expected an integer, got 'two' .*"),
+        (["minimize", "losses:sphere", "--ftol", "low"], "--ftol: expected a number, got 'low' .*"),
+        (
+            ["minimize", "losses:sphere", "--popsiez", "3"],
+            "unknown: --popsiez 3; did you mean --popsize\\? \\(see cones m.*",
+        ),
+        (["minimize", "losses:sphere", "--x0", "1", "2"], "unknown: 2; several numbers are separated by commas.*"),
+        (["minimize", "a:b", "--resume", "run.ckpt"], "unknown: run.ckpt; --resume takes no file.*"),
+        (["doctor", "again"], "unknown: again \\(see cones doctor --help\\)"),
+        (["run"], "the following arguments are required: SPEC.toml .*"),
+    ],
+)
+def test_mistakes_in_the_command_itself_are_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert re.fullmatch(f"cones: {message}\n", capsys.readouterr().err)
 
 
 class TestExperiments:
@@ -717,7 +772,7 @@ class TestSpace:
         ("flags", "message"),
         [
             (["--space", "none.toml"], "--space: none.toml could not be read"),
-            (["--space", "space.toml", "--dim", "3"], "expected either --x0, --dim or --space"),
+            (["--space", "space.toml", "--dim", "3"], "expected one of --x0, --dim and --space, got --dim and --space"),
             (["--space", "space.toml", "--bounds", "0", "1"], "--bounds: expected none with --space"),
             (["--space", "space.toml", "--method", "cma"], "method: expected one of cones, nes, es in a space"),
         ],

@@ -82,4 +82,4 @@ def test_an_unknown_axis_is_refused_by_the_parser(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit) as ended:
         main(("plot", "a.ckpt", "--x", "time"))
     assert ended.value.code == 2
-    assert "invalid choice: 'time'" in capsys.readouterr().err
+    assert "--x: expected one of evaluations, timesteps, seconds, iterations, got 'time'" in capsys.readouterr().err

@@ -12,7 +12,8 @@ from conformance.variants import through_a_file
 from cones import DiagonalGaussian, InputError
 from cones.component import components
 from cones.progress import COLUMNS, Descent, History, State
-from cones.progress.stopping import LIMITS, criteria_from, first_met
+from cones.progress.limits import LIMITS, criteria_from
+from cones.progress.stopping import first_met
 
 
 def history_of(**columns: list[float]) -> History:

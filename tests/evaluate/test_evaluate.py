@@ -122,7 +122,7 @@ def test_slow_candidates_go_out_one_by_one(vectorized: bool, tasks: list[int], m
 def test_candidates_that_kill_their_workers_count_as_nan() -> None:
     with evaluator_from(Objective(suicide), 2) as evaluator:
         assert np.isnan(evaluator.losses(np.zeros((2, 1)))).all()
-        assert evaluator.failures == dict.fromkeys((0, 1), "its worker was lost, 3 times")
+        assert evaluator.failures == dict.fromkeys((0, 1), "its worker was lost (tried 3 times)")
 
 
 class AwkwardError(Exception):

@@ -159,7 +159,7 @@ def test_hanging_candidates_are_ended_at_once_and_alone(tmp_path: Path) -> None:
         assert time.monotonic() - begin < 8.0
         expected = [np.nan if k in hanging else k for k in range(16)]
         np.testing.assert_array_equal(losses, expected)
-        assert evaluator.failures == dict.fromkeys(hanging, "no answer in 1 seconds, 2 times")
+        assert evaluator.failures == dict.fromkeys(hanging, "no answer in 1 seconds (tried 2 times)")
         begun = {k: (tmp_path / str(k)).read_text().split() for k in range(16)}
         assert [len(begun[k]) for k in range(16)] == [2 if k in hanging else 1 for k in range(16)]
         ended = {pid for k in hanging for pid in begun[k]}
@@ -235,7 +235,7 @@ def test_a_call_that_exits_names_its_candidate() -> None:
         assert "candidate 2" in caught.value.__notes__[0]
     with evaluator_from(Objective(leaves), 2, retries=1) as evaluator:
         np.testing.assert_array_equal(evaluator.losses(X), [0.0, 1.0, np.nan, 3.0])
-        assert evaluator.failures == {2: "SystemExit: out of licences, 2 times"}
+        assert evaluator.failures == {2: "SystemExit: out of licences (tried 2 times)"}
 
 
 def test_messages_larger_than_a_socket_takes() -> None:

@@ -44,7 +44,7 @@ if __name__ == "__main__":
         (folder / "die").mkdir()
         with evaluator_from(Objective(Fails("die", folder / "die", 10**6, 0.0, 1e9)), "ray", retries=1) as evaluator:
             assert np.isnan(evaluator.losses(np.zeros((1, 5)))).all()
-            assert evaluator.failures == {0: "its worker was lost, 2 times"}, evaluator.failures
+            assert evaluator.failures == {0: "its worker was lost (tried 2 times)"}, evaluator.failures
         print("died", flush=True)
         hanging = Objective(hangs_with_a_program, (str(folder),))
         with evaluator_from(hanging, "ray", timeout=1.0, retries=0) as evaluator:

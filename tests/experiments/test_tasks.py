@@ -90,6 +90,12 @@ def test_table_one_stands_beside_the_paper_s() -> None:
     assert end_table(Summary({"tasks": [{}]}, [], [hopper])).rows[0][-1] == "not in 5e7"
 
 
+def test_without_a_target_there_are_no_columns_about_it() -> None:
+    table = end_table(Summary({"tasks": [{}]}, [], [group(record(0, [100.0], [300.0]), target=None)]))
+    assert table.head[-1] == "mean reward of the population"
+    assert table.rows[0][-1] == "300"
+
+
 def test_seeds_that_were_left_at_the_target_have_no_average_beyond() -> None:
     quick, slow = record(0, [100.0, 200.0], [300.0, 350.0]), record(1, [100.0, 400.0], [300.0, 345.0])
     row = end_table(Summary({"tasks": [{}]}, [], [group(quick, slow)])).rows[0]
@@ -226,5 +232,5 @@ def test_reproduce_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main([*arguments, "--timesteps", "1", "--out", str(tmp_path)]) == 0
     output = capsys.readouterr()
     assert "1 runs, results in" in output.err
-    assert "left for now" in output.err
+    assert "paused" in output.err
     assert "CoNES on Hopper-v4: 1 of 10 seeds; stopped at" in output.out

@@ -58,7 +58,7 @@ def test_early_ends_and_asynchronous_training(tmp_path: Path, capsys: pytest.Cap
     folder = str(tmp_path / "run")
     flags = ["--linear", "--popsize", "40", "--threads", "1", "--quiet", "--early-end", "--asynchronous"]
     assert main(["train", "Reacher-v5", "--timesteps", "12000", "--out", folder, *flags]) == 0
-    assert "early ends have saved" in capsys.readouterr().out
+    assert "early ends saved" in capsys.readouterr().out
     assert list((tmp_path / "run" / "runs").glob("*.journal"))
     assert main(["resume", folder, "--timesteps", "16000", "--threads", "1", "--quiet"]) == 0
     assert "(the budget is spent)" in capsys.readouterr().out

@@ -280,7 +280,7 @@ class TestLogging:
         assert {record.name for record in caplog.records} == {"cones"}
         assert levels == ["INFO", "DEBUG", "WARNING", "DEBUG", "DEBUG", "INFO"]
         assert caplog.records[0].message == "CoNES starts: 2 dimensions, popsize 6"
-        assert caplog.records[2].message == "iteration 1, candidate 1: ValueError: no licence, once"
+        assert caplog.records[2].message == "iteration 1, candidate 1: ValueError: no licence (tried once)"
         assert caplog.records[-1].message == f"{result.message} Best {result.fun:g} after {result.nfev} evaluations."
 
     def test_restarts_and_the_end_by_an_exception(self, caplog: pytest.LogCaptureFixture) -> None:

@@ -100,7 +100,7 @@ class TestStart:
 
         with pytest.raises(ValueError, match="no licence") as caught:
             cones.minimize(fun, [0.0], rng=0)
-        assert "cones: at the start, x0" in caught.value.__notes__
+        assert "cones: candidate 0 is the start, x0" in caught.value.__notes__
         assert caught.value.cones_result.nfev == 0
 
     def test_it_can_be_told_once_and_first(self) -> None:

@@ -20,7 +20,7 @@ from cones.checks import check_array, check_integer, check_kind, check_shape, ch
 from cones.estimators.shaping import centred_ranks
 from cones.extras import require_extra
 from cones.progress import Outcome, State
-from cones.progress.stopping import criteria_from
+from cones.progress.limits import criteria_from
 from cones.space.bounds import box_from, check_start, initial_deviations
 from cones.space.lagrangian import Told
 from cones.strategy import Strategy

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from cones.baselines.external import ExternalOptimizer, import_package
 from cones.beliefs import DiagonalGaussian
 from cones.errors import InputError
-from cones.progress.stopping import check_limits
+from cones.progress.limits import check_limits
 from cones.sampling import Rng, seed_from
 from cones.types import Vector
 

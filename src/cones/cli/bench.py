@@ -25,18 +25,21 @@ Run a method on standard benchmarks.
 """
 
 COCO = """\
-Run a method on a COCO suite (https://coco-platform.org) and write data for its post-processing.
+Run a method on a COCO suite (https://coco-platform.org) and write data for its
+post-processing.
 
-  cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100 --out coco/cones
-  cones bench coco --suite bbob-largescale --dimensions 20,40,80 --budget 100 --out coco/cma --method cma
-  python -m cocopp coco/cones coco/cma          compare both; the pages are in ppdata/
+  cones bench coco --dimensions 20,40 --out coco/cones
+  cones bench coco --dimensions 20,40 --out coco/cma --method cma
+  python -m cocopp coco/cones coco/cma    compare both; pages are in ppdata/
 
-suites: bbob (2 to 40 dimensions), bbob-largescale (20 to 640) and bbob-boxed have functions 1 to 24, bbob-noisy has 101
-to 130. A whole suite takes long: start with --functions 1,8,15 --instances 1-3. To use several machines, split a suite
-by --functions and put the output folders into one folder, which cocopp reads as one run.
+suites: bbob (2 to 40 dimensions), bbob-largescale (20 to 640) and bbob-boxed
+have functions 1 to 24; bbob-noisy has functions 101 to 130. A whole suite takes
+long: start with --functions 1,8,15 --instances 1-3. To use several machines,
+split a suite by --functions and put the output folders into one folder, which
+cocopp reads as one run.
 
-Needs the extra coco; `cones doctor` says how to install it. Ctrl-C ends the run. The data written until then is
-complete.
+Needs the extra coco; `cones doctor` says how to install it. Ctrl-C ends the
+run; the data written until then is complete.
 """
 
 

@@ -27,15 +27,16 @@ from cones.rl.training import TrainingPause
 __all__ = ["add_to"]
 
 RUN = """\
-Run an experiment that a TOML file declares: every method on every problem with every seed.
-Runs are spread over all cores. Each writes its record while it runs. After a crash or Ctrl-C the same command goes on:
-finished runs are skipped, and the others continue from their checkpoints.
+Run an experiment that a TOML file declares: every method on every problem with
+every seed. Runs are spread over all cores. Each writes its record while it
+runs. After a crash or Ctrl-C the same command goes on: finished runs are
+skipped, and the others continue from their checkpoints.
 
 an experiment file:
   name = "mine"
   seeds = 5                     # or a list of seeds
   maxfev = 20_000
-  start = { mean = 0.0, sigma = 1.0 }
+  start = { mean = 2.0, sigma = 1.0 }
   [[problems]]
   problem = "rastrigin"         # see `cones problems`
   dim = 1000
@@ -49,34 +50,43 @@ an experiment file:
 """
 
 PACK = """\
-Put the records and policies of a folder of results into one file, DIR/runs.zip, instead of a file per run in DIR/runs.
-`cones report`, `cones plot`, `cones run` and `cones evaluate` read both, and name a file as before: DIR/runs/NAME.
-An experiment can go on: what it writes to DIR/runs replaces what is packed, and `cones pack` again puts both together.
-Checkpoints stay where they are. `unzip -d DIR/runs DIR/runs.zip` gives the single files back.
+Put the records and policies of a folder of results into one file, DIR/runs.zip,
+instead of a file per run in DIR/runs. All commands read both, and name a file
+as before: DIR/runs/NAME. An experiment can go on: what it writes to DIR/runs
+replaces what is packed, and `cones pack` again puts both together. Checkpoints
+stay where they are. `unzip -d DIR/runs DIR/runs.zip` gives the files back.
 """
 
 REPRODUCE = """\
 Reproduce the paper's experiments, and those on adaptive radii.
 
-functions: its section 7.1. Sphere, Rosenbrock, Rastrigin and Lunacek in 5000 dimensions with ES, NES, CMA and CoNES.
-  --quick      3 seeds, 30 000 evaluations, CMA in a reduced budget: a few minutes on 2 cores (default)
-  --full       the paper's protocol, 10 seeds and 100 000 evaluations; CMA takes about an hour per run
+functions: section 7.1 of the paper. Sphere, Rosenbrock, Rastrigin and Lunacek
+in 5000 dimensions with ES, NES, CMA and CoNES.
+  --quick      3 seeds, 30 000 evaluations, CMA with fewer: a few minutes on 2
+               cores (default)
+  --full       the paper's protocol, 10 seeds and 100 000 evaluations; CMA takes
+               about an hour per run
 
-rl: its section 7.2. HalfCheetah, Walker2d, Hopper and Swimmer (-v4) with ES, NES, CMA and CoNES.
-  --quick      Swimmer, CoNES as in the paper and adaptive, one seed, 10^6 timesteps: a minute or two (default)
-  --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days; do it in pieces with --env,
-               --methods, --seeds and --timesteps
-  --sweep      CoNES with the radii that the paper has tried, 3 seeds
+rl: section 7.2 of the paper. HalfCheetah, Walker2d, Hopper and Swimmer (-v4)
+with ES, NES, CMA and CoNES.
+  --quick      Swimmer with CoNES, as in the paper and adaptive, one seed, 10^6
+               timesteps: a minute or two (default)
+  --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days;
+               do it in pieces with --env, --methods, --seeds and --timesteps
+  --sweep      CoNES with the radii that the paper tried, 3 seeds
   --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 10 seeds
-  --table      Table 1 with adaptive radii beside the paper's methods; with --until-target, about 40 hours of a core
-  --ten        one default on ten tasks, from CartPole to Humanoid, 3 seeds, 5*10^6 timesteps
+  --table      Table 1, and adaptive radii beside it; with --until-target, about
+               40 hours of a core
+  --ten        one default on ten tasks, from CartPole to Humanoid, 3 seeds,
+               5*10^6 timesteps
 
-adaptive: beyond the paper. Adaptive radii against the paper's setting, NES, ES, PyCMA's diagonal mode and SepCMA of
-the package cmaes, on eight functions.
+adaptive: beyond the paper. Adaptive radii against the paper's setting, NES, ES,
+PyCMA's diagonal mode and cmaes's SepCMA, on eight functions.
   --quick      200 dimensions, one seed: a minute (default)
   --full       5000 and 1000 dimensions, 5 seeds: an hour or two
 
-robustness: adaptive radii with initial spreads that are wrong by ten, and with noisy losses.
+robustness: adaptive radii with initial spreads that are ten times too large or
+too small, and with noisy losses.
   --full       1000 dimensions, 5 seeds
 
 After Ctrl-C the same command continues.
@@ -121,16 +131,16 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     size = again.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="the short form (default)")
     size.add_argument("--full", action="store_true", help="the paper's protocol")
-    size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper has tried")
+    size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper tried")
     size.add_argument("--adaptive", action="store_true", help="rl: adaptive radii")
     size.add_argument("--table", action="store_true", help="rl: Table 1, and adaptive radii")
     size.add_argument("--ten", action="store_true", help="rl: ten other tasks")
-    again.add_argument("--env", metavar="A,B", help="rl: only these tasks, for now")
-    again.add_argument("--timesteps", metavar="T", type=float, help="rl: leave each run at T timesteps, for now")
+    again.add_argument("--env", metavar="A,B", help="rl: only these tasks")
+    again.add_argument("--timesteps", metavar="T", type=float, help="rl: pause each run after T timesteps")
     again.add_argument(
         "--until-target",
         action="store_true",
-        help="rl: leave each run when its mean policy reaches the target, for now",
+        help="rl: pause each run when its mean policy reaches the target",
     )
     again.add_argument("--out", metavar="DIR", help="folder of results (default: cones-results/NAME)")
     _selection(again)
@@ -138,8 +148,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--methods", metavar="A,B", help="only methods with these labels, for now")
-    parser.add_argument("--seeds", metavar="K", type=int, help="only the first K seeds, for now")
+    parser.add_argument("--methods", metavar="A,B", help="only methods with these labels")
+    parser.add_argument("--seeds", metavar="K", type=int, help="only the first K seeds")
     parser.add_argument("--workers", metavar="K", type=int, help="runs at a time (default: one per core)")
 
 

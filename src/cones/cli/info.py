@@ -7,7 +7,9 @@ import importlib.util
 import inspect
 import os
 import platform
-from dataclasses import is_dataclass
+import shutil
+import textwrap
+from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -28,7 +30,7 @@ EXTRAS = {
     "cvxpy": ("cvxpy", 'the paper\'s cone programs (solver="cvxpy")'),
     "clarabel": ("cvxpy", "the free cone solver"),
     "scs": ("cvxpy", "another free cone solver"),
-    "mosek": ("mosek", "the cone solver of the paper"),
+    "mosek": ("mosek", "the paper's cone solver; needs a licence"),
     "cma": ("cma", 'CMA-ES (method "cma")'),
     "cmaes": ("cma", 'separable CMA-ES (method "sepcma")'),
     "matplotlib": ("experiments", "figures"),
@@ -41,7 +43,10 @@ EXTRAS = {
     "mlflow": ("mlflow", "runs in MLflow"),
     "wandb": ("wandb", "runs in Weights & Biases"),
     "optuna": ("optuna", "an Optuna sampler"),
-    "torch": ("torch", "training modules without gradients"),
+    "torch": ("torch", "PyTorch modules, trained without gradients"),
+    "ray": ("ray", 'evaluation on a Ray cluster (workers="ray")'),
+    "distributed": ("dask", "evaluation on a Dask cluster"),
+    "ConfigSpace": ("configspace", "spaces of ConfigSpace"),
     "nevergrad": ("nevergrad", "a nevergrad optimizer, and its functions as problems"),
     "cocoex": ("coco", "COCO benchmarks (cones bench coco)"),
     "cocopp": ("coco", "figures and tables of COCO data"),
@@ -64,7 +69,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def methods(_: argparse.Namespace) -> int:
     for name, method in METHODS.items():
-        print(f"{name:8}{(inspect.getdoc(method) or '').splitlines()[0]}")
+        _entry(name, _first_line(method), 8)
     return 0
 
 
@@ -72,13 +77,17 @@ def list_components(_: argparse.Namespace) -> int:
     for kind in ("belief", "estimator", "step", "divergence", "solver", "radius", "optimizer", "restarts"):
         print(f"{kind}:")
         for name, component in components(kind).items():
-            print(f"  {name:16}{(inspect.getdoc(component) or '').splitlines()[0]}")
+            _entry(f"  {name}", _first_line(component), 18)
             if is_dataclass(component):
+                defaults = {field.name: field.default for field in fields(component)}
                 for setting, sentence in settings_of(component).items():
-                    print(f"  {'':16}  {setting}: {sentence}")
+                    plain = isinstance(defaults[setting], (bool, int, float, str))
+                    shown = f"{setting}={defaults[setting]}" if plain else setting
+                    _entry(f"    {shown}: ", sentence, 8)
+        print()
     print("shaping:")
     for name, function in SHAPINGS.items():
-        print(f"  {name:16}{(inspect.getdoc(function) or '').splitlines()[0]}")
+        _entry(f"  {name}", _first_line(function), 18)
     print('\nWrite NAME, "NAME,setting=value,...", or MODULE:CLASS for one of your own.')
     return 0
 
@@ -86,23 +95,24 @@ def list_components(_: argparse.Namespace) -> int:
 def problems(_: argparse.Namespace) -> int:
     for name, problem in PROBLEMS.items():
         low, high = problem.domain
-        print(f"{name:17}{inspect.getdoc(problem)}\n{'':17}domain [{low:g}, {high:g}]")
-    print("\nIn an experiment file each needs dim. Optional keys: shift, rotation (a seed), noise (a deviation),")
-    print("corrupted (a share of the losses).")
+        _entry(name, inspect.getdoc(problem) or "", 17)
+        _entry("", f"domain [{low:g}, {high:g}]", 17)
+    print("\nIn an experiment file each needs dim. Optional keys: shift, rotation (a seed),")
+    print("noise (a standard deviation), corrupted (a share of the losses).")
     return 0
 
 
 def doctor(_: argparse.Namespace) -> int:
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    limit, threads = os.environ.get("OMP_NUM_THREADS"), thread_count()
     print(f"cones {cones.__version__}, Python {platform.python_version()}, {platform.platform()}")
     print(f"numpy {version('numpy')}, scipy {version('scipy')}; BLAS of numpy: {blas['name']} {blas['version']}")
-    limit = os.environ.get("OMP_NUM_THREADS")
-    print(
-        f"{os.cpu_count()} cores; noise is drawn in {thread_count()} threads (OMP_NUM_THREADS is {limit or 'not set'})"
-    )
+    print(f"{os.cpu_count()} cores; OMP_NUM_THREADS is {limit or 'not set'}: noise is drawn in ", end="")
+    print(f"{threads} thread{'s' if threads > 1 else ''}")
+    print("\nOptional packages. cones works without them.")
     for package, (extra, purpose) in EXTRAS.items():
         if importlib.util.find_spec(package) is None:
-            print(f"  missing    {package}: {purpose}; {install_command(extra, package)}")
+            print(f"  missing    {package}: {purpose}\n             {install_command(extra, package)}")
             continue
         try:
             print(f"  installed  {package} {version(NAMES.get(package, package))}: {purpose}")
@@ -111,3 +121,14 @@ def doctor(_: argparse.Namespace) -> int:
     licence, found = mosek_licence()
     print(f"  {'found    ' if found else 'missing  '}  MOSEK licence: looked for at {licence}")
     return 0
+
+
+def _first_line(thing: Any) -> str:
+    return (inspect.getdoc(thing) or "").splitlines()[0]
+
+
+def _entry(name: str, text: str, column: int) -> None:
+    """Print a name and a text that begins in a column, wrapped to the terminal; a long name moves the text."""
+    width = max(40, shutil.get_terminal_size().columns - 1)
+    start = name.ljust(column) if len(name) < column else f"{name.rstrip()} "
+    print(textwrap.fill(text, width, initial_indent=start, subsequent_indent=" " * column))

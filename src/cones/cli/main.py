@@ -24,15 +24,15 @@ __all__ = ["main", "parser"]
 
 EPILOG = """\
 examples:
-  cones minimize mymodule:loss --dim 20            minimise a Python function of a vector
+  cones minimize mymodule:loss --dim 20    minimise a Python function
   cones minimize --command "./simulate {input}" --dim 8 --workers 4
-                                                   minimise the number that a program prints
-  cones train Swimmer-v4 --timesteps 3e6           train a policy; then evaluate, play, resume
-  cones reproduce functions                        a short form of the paper's function experiments
-  cones run experiment.toml --out DIR              run the experiment declared in a file
-  cones report DIR                                 write figures and a report of recorded runs
-  cones plot run.ckpt                              plot loss, spread, steps and KL of a run
-  cones bench coco --dimensions 20,40              run a standard benchmark
+                                           minimise what a program prints
+  cones train Swimmer-v4 --timesteps 3e6   train a policy
+  cones run experiment.toml --out DIR      run the experiment of a file
+  cones report DIR                         figures and a report of its runs
+  cones plot run.ckpt                      plot loss, spread and steps of a run
+  cones reproduce functions                the paper's experiments, in short
+  cones bench coco --dimensions 20,40      run a standard benchmark
 
 `cones COMMAND --help` explains each command.
 """
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         prog="cones",
         description="Convex natural evolution strategies for expensive, high-dimensional black boxes.",
         epilog=EPILOG,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=16),
+        formatter_class=_with_one_column,
     )
     top.add_argument("--version", action="version", version=f"cones {cones.__version__}")
     common = argparse.ArgumentParser(add_help=False)
@@ -57,6 +57,13 @@ def parser() -> argparse.ArgumentParser:
     bench.add_to(commands, common)
     info.add_to(commands, common)
     return top
+
+
+def _with_one_column(prog: str) -> argparse.HelpFormatter:
+    """A formatter with room for the longest command: argparse forgets that commands are indented."""
+    formatter = argparse.RawDescriptionHelpFormatter(prog, max_help_position=17)
+    formatter._action_max_length = 15
+    return formatter
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,8 +22,10 @@ from cones.cli.output import output_for_result
 from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method, check_resumed, settings, start_from
 from cones.errors import InputError
+from cones.files import check_folder
 from cones.methods import sentence_of
-from cones.progress.stopping import FAILED_IN_A_ROW, LIMITS
+from cones.progress.limits import LIMITS
+from cones.progress.stopping import FAILED_IN_A_ROW
 from cones.records.record import rounded
 from cones.space.space import Space
 
@@ -33,29 +35,33 @@ DESCRIPTION = """\
 Minimise a Python function or the output of a program.
 
   cones minimize package.module:function --dim 20
-      function(x) takes a vector and returns a number. Modules in the current folder can be imported.
+      function(x) takes a vector and returns a number. Modules in the current
+      folder can be imported.
 
-  cones minimize --command "./simulate --verbose {input}" --dim 8 --workers 4 --timeout 600
-      {input} is the path of a file that contains the candidate as a JSON array of numbers, with --space as a
-      JSON object. Without {input}
-      the array is passed on standard input. The last line of the output must be the loss.
-      If the program fails, prints no number or exceeds --timeout, the loss is NaN, which ranks worst.
-      Failures are counted and reported. The run stops if no candidate of the first iteration has a finite
-      loss, or of ten iterations in a row.
+  cones minimize --command "./simulate --verbose {input}" --dim 8 --timeout 600
+      {input} stands for a file with the candidate as a JSON array of numbers,
+      or with --space as a JSON object. Without {input} the candidate comes on
+      standard input. The last line of the output must be the loss.
+      The loss is NaN, which ranks worst, if the program fails, prints no number
+      or exceeds --timeout. Failures are counted and reported. The run stops if
+      the first iteration has no finite loss, or ten iterations in a row.
 
   cones minimize --command ./train --space space.toml
-      [lr]                             [layers]              [act]
-      type = "float"                   type = "integer"      type = "choice"
-      low = 1e-5                       low = 1               options = ["relu", "tanh"]
-      high = 1e-1                      high = 8
-      log = true                       start = 2             # "flag" is true or false; [a.b] is a group
+      [lr]              [layers]            [act]
+      type = "float"    type = "integer"    type = "choice"
+      low = 1e-5        low = 1             options = ["relu", "tanh"]
+      high = 1e-1       high = 8
+      log = true        start = 2           # [a.b] is a group
+      type = "flag" is true or false.
 
-The result is written as JSON to standard output, or, with the history of the run, to --out for `cones plot`.
-Progress and the output of the function go to standard error. To continue a killed run with --checkpoint FILE,
-add --resume to the same command.
+The result is printed as JSON. --out writes it to a file, with the history of
+the run, for `cones plot`. Progress and the output of the function go to
+standard error. To continue a run with --checkpoint FILE that was stopped, add
+--resume to the same command.
 
-Custom components are written MODULE:CLASS. `cones components` lists the others and their settings, which are
-written as in --optimizer adam,learning_rate=0.05.
+A component of your own is written MODULE:CLASS. `cones components` lists those
+of cones and their settings, which are written as in
+--optimizer adam,learning_rate=0.05.
 """
 
 
@@ -81,9 +87,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--early-end",
         action="store_true",
-        help="end candidates that are sure to be among the worse half of their population: by lines such as "
-        "`12.5 40%%` on the program's output, the loss so far, which can only grow, and the share that is done; or by "
-        "the argument race of the function, a cones.Race",
+        help="end candidates that are sure to be among the worse half of their population. The program prints lines "
+        "such as `12.5 40%%`: the loss so far, which can only grow, and the share that is done. A function takes an "
+        "argument race, a cones.Race.",
     )
     start = parser.add_argument_group("where to start")
     start.add_argument("--x0", metavar="X", help="numbers separated by commas, or a JSON file with an array")
@@ -91,19 +97,19 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     start.add_argument(
         "--space",
         metavar="FILE",
-        help="a TOML or JSON file with named parameters of all kinds: candidates are JSON objects",
+        help="a TOML or JSON file with named parameters; candidates are JSON objects",
     )
     start.add_argument(
         "--sigma0",
         metavar="S",
-        help="initial standard deviation (default 1, or width/4 in bounds); as --x0 for one each; with --space a "
-        "share of the ranges (default 0.25)",
+        help="initial standard deviation (default 1, or a quarter of the width of the bounds): one number, or one per "
+        "coordinate as for --x0; with --space a share of the ranges (default 0.25)",
     )
     start.add_argument(
         "--bounds",
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="bounds: a number for all coordinates, or as --x0 for one each; inf for none",
+        help="bounds: each a number, or one per coordinate as for --x0; inf for none",
     )
     how = parser.add_argument_group("how")
     add_method(how)
@@ -111,26 +117,26 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--noisy",
         action=OnceBoolean,
-        help="the loss is stochastic: 1%% of the budget, at least 10 evaluations, measures it at the mean in the end; "
-        "--no-noisy: it is not (default: one evaluation at the end finds out)",
+        help="whether the loss is random. If it is, the run ends by measuring it at the mean, with 1%% of the budget "
+        "and at least 10 evaluations. Default: one evaluation at the end finds out.",
     )
     how.add_argument(
         "--replicates",
         choices=("auto",),
-        help="auto: evaluate candidates of a noisy loss as often as their ranks need it, which is measured",
+        help="auto: evaluate each candidate of a noisy loss as often as it takes to rank them",
     )
     how.add_argument("--seed", metavar="K", type=int, help="seed of the random numbers, for a reproducible run")
     how.add_argument(
         "--workers",
         metavar="K",
         type=workers,
-        help="evaluations at a time (default 1; --command: one per core), -1 for one per core; for functions also "
-        "ray, ray://HOST:PORT, or tcp://HOST:PORT of a Dask scheduler",
+        help="evaluations at a time (default: 1 for a function, one per core for --command); -1: one per core; for "
+        "functions also ray, ray://HOST:PORT, or tcp://HOST:PORT of a Dask scheduler",
     )
     how.add_argument(
         "--asynchronous",
         action="store_true",
-        help="a worker that is free gets a new candidate at once: for evaluations of unequal length",
+        help="a free worker gets a new candidate at once; for evaluations of unequal length",
     )
     end = parser.add_argument_group("when to stop")
     for name in LIMITS:
@@ -138,7 +144,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     keep = parser.add_argument_group("what to save")
     keep.add_argument("--out", metavar="FILE", help="write the result and the history to this file")
     keep.add_argument("--checkpoint", metavar="FILE", help="write checkpoints to this file")
-    keep.add_argument("--checkpoint-every", metavar="K", type=int, help="iterations between checkpoints")
+    keep.add_argument(
+        "--checkpoint-every", metavar="K", type=int, help="iterations between checkpoints (default: by time)"
+    )
     keep.add_argument(
         "--resume", action="store_true", help="continue from --checkpoint if it exists, and ignore --x0 and --sigma0"
     )
@@ -146,7 +154,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "--allow",
         metavar="MODULE:CLASS",
         action="append",
-        help="with --resume: a custom component that the checkpoint may contain, besides those in other flags",
+        help="with --resume: a component of your own that the checkpoint may contain, besides those in other flags",
     )
     keep.add_argument("--quiet", action="store_true", help="hide progress")
     parser.set_defaults(call=run)
@@ -245,8 +253,8 @@ def _with_history(text: str, result: OptimizeResult) -> str:
 
 def _check_files(options: argparse.Namespace) -> None:
     """Check paths before the run starts, so that no result is lost at its end."""
-    if options.out and not Path(options.out).absolute().parent.is_dir():
-        raise InputError(f"--out: no folder {Path(options.out).absolute().parent} to write to")
+    if options.out:
+        check_folder("--out", options.out)
     if options.resume and not options.checkpoint:
         raise InputError("--resume: expected together with --checkpoint, got no --checkpoint")
     if options.checkpoint and not options.resume and Path(options.checkpoint).exists():

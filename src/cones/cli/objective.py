@@ -22,7 +22,8 @@ __all__ = ["objective_from"]
 def objective_from(options: argparse.Namespace, stack: ExitStack) -> tuple[Callable[..., Any], Any]:
     """The function, and the workers."""
     if (options.function is None) == (options.command is None):
-        raise InputError("objective: expected either MODULE:FUNCTION or --command")
+        got = "neither" if options.command is None else "both"
+        raise InputError(f"what to minimise: expected MODULE:FUNCTION or --command, got {got}")
     if isinstance(options.workers, int) and options.workers != -1:
         check_integer("--workers", options.workers, 1)
     if options.command is None:

@@ -6,6 +6,8 @@ import argparse
 import re
 from typing import Any, NoReturn
 
+from cones.component import suggestion
+
 __all__ = ["Once", "OnceBoolean", "Parser"]
 
 
@@ -24,22 +26,32 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.given = {}
-        return super().parse_known_args(args, namespace)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:  # refused here, where the flags are known, and not by the parser above
+            self.error(f"unknown: {' '.join(rest)}{self._hint(rest)}")
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"cones: {message}{_hint(message)} (see {self.prog} --help)\n")
+        self.exit(2, f"cones: {_in_our_words(message)} (see {self.prog} --help)\n")
+
+    def _hint(self, rest: list[str]) -> str:
+        """What to do about arguments that are left over, where that is known."""
+        if all(re.fullmatch(r"[-+]?(\.?\d[\d.eE+-]*|inf)", word) for word in rest):
+            return "; several numbers are separated by commas, as in 1,2,3"
+        if rest[-1].endswith(".ckpt"):
+            return "; --resume takes no file, it continues that of --checkpoint"
+        return suggestion(rest[0].partition("=")[0], self._option_string_actions)
 
 
-def _hint(message: str) -> str:
-    """What to do about arguments that are left over, where that is known."""
-    _, left_over, rest = message.partition("unrecognized arguments: ")
-    if not left_over:
-        return ""
-    if all(re.fullmatch(r"[-+]?(\.?\d[\d.eE+-]*|inf)", word) for word in rest.split()):
-        return "; several numbers are separated by commas, as in 1,2,3"
-    if rest.endswith(".ckpt"):
-        return "; --resume takes no file, it continues that of --checkpoint"
-    return ""
+def _in_our_words(message: str) -> str:
+    """A message of argparse as name, expected, received."""
+    message = message.removeprefix("argument ")
+    if found := re.fullmatch(r"(.*): invalid (int|float) value: (.*)", message):
+        return f"{found[1]}: expected {'an integer' if found[2] == 'int' else 'a number'}, got {found[3]}"
+    if found := re.fullmatch(r"(.*): invalid choice: (.*) \(choose from (.*)\)", message):
+        got, *known = (name.strip("'") for name in (found[2], *found[3].split(", ")))
+        return f"{found[1]}: expected one of {', '.join(known)}, got {got!r}{suggestion(got, known)}"
+    return message
 
 
 class _GivenOnce(argparse.Action):

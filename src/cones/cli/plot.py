@@ -12,15 +12,18 @@ from cones.plots.curves import AXES
 __all__ = ["add_to"]
 
 DESCRIPTION = """\
-Draw runs over each other: loss or reward, spread, step length, radii and KL, as far as they are recorded.
+Draw runs over each other: loss or reward, spread, step length, radii and KL, as
+far as they are recorded.
 
-  cones plot run.ckpt                              a checkpoint of a run that is in progress or has ended
-  cones plot a.json b.json --labels ES,CoNES       what `cones minimize --out` has written
-  cones plot DIR/runs/*.json.gz --x seconds        records of an experiment
-  cones plot DIR                                   a folder of `cones train` or `cones run`, packed or not
+  cones plot run.ckpt                          a checkpoint, also of a live run
+  cones plot a.json b.json --labels ES,CoNES   files of `cones minimize --out`
+  cones plot DIR/runs/*.json.gz --x seconds    records of an experiment
+  cones plot DIR                               a folder of `cones train` or
+                                               `cones run`, packed or not
 
-Records of the same run with other seeds, and files with the same label, become one curve: their mean, in a band of one
-standard deviation. Fewer than five seeds are drawn one by one, as thin lines.
+Runs that differ only in their seed, and files with the same label, become one
+curve: their mean in a band of one standard deviation. Fewer than five seeds are
+drawn one by one, as thin lines.
 """
 
 

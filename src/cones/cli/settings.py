@@ -44,8 +44,11 @@ SET_BY: dict[str, Callable[[Any], Any]] = {
 
 
 def start_from(options: argparse.Namespace) -> Vector | Space:
-    if (options.x0 is not None) + (options.dim is not None) + (options.space is not None) != 1:
-        raise InputError("where to start: expected either --x0, --dim or --space")
+    given = [flag(name) for name in ("x0", "dim", "space") if getattr(options, name) is not None]
+    if len(given) != 1:
+        raise InputError(
+            f"where to start: expected one of --x0, --dim and --space, got {' and '.join(given) or 'none'}"
+        )
     if options.space is not None:
         if options.bounds:
             raise InputError("--bounds: expected none with --space, which has its own")
@@ -65,6 +68,8 @@ def _numbers(name: str, text: str) -> Vector:
     except (OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
+        if isinstance(error, FileNotFoundError) and text.endswith(".json"):
+            raise InputError(f"{name}: {text} could not be read ({error.strerror})") from None
         raise InputError(f"{name}: expected numbers separated by commas or a JSON file, got {text[:80]!r}") from None
 
 

@@ -29,21 +29,25 @@ from cones.run.display import ProgressLine, duration
 __all__ = ["add_to"]
 
 TRAIN = """\
-Train a policy on a gymnasium environment: a network with tanh units, on observations that are normalised by their
-running mean and variance.
+Train a policy on a gymnasium environment: a network with tanh units, on
+observations that are normalised by their running mean and variance.
 
   cones train Swimmer-v4 --seed 0 --timesteps 3e6
   cones train CartPole-v1 --timesteps 1e5 --hidden 8
-  cones train mymodule:MyEnv-v0        imports mymodule, which registers the environment
-  cones train mymodule:MyEnv           a class, or a function that makes the environment
+  cones train mymodule:MyEnv-v0      imports mymodule, which registers the id
+  cones train mymodule:MyEnv         a class, or a function that makes one
   cones train Pendulum-v1 --env-kwargs g=9.8
 
-On MuJoCo's tasks, such as Ant-v5, whole episodes run in compiled code, one simulation per thread. Any other environment
-runs in processes, one environment each. For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's tasks,
-the defaults are the paper's setting; --radius adaptive, the default elsewhere, is one setting for all tasks.
+On MuJoCo's tasks, such as Ant-v5, whole episodes run in compiled code, one
+simulation per thread. Any other environment runs in processes, one environment
+each. For HalfCheetah-v4, Walker2d-v4, Hopper-v4 and Swimmer-v4, the paper's
+tasks, the defaults are the paper's setting. --radius adaptive, the default
+elsewhere, is one setting for all tasks.
 
---out keeps the run: record, policy and checkpoint. After Ctrl-C or a crash `cones resume DIR` continues it bit for bit;
-`cones evaluate DIR`, `cones play DIR --video out.mp4` and `cones report DIR` use these files.
+The folder DIR keeps record, policy and checkpoint. After Ctrl-C or a crash
+`cones resume DIR` continues the run bit for bit. `cones evaluate DIR`,
+`cones play DIR --video out.mp4`, `cones plot DIR` and `cones report DIR` show
+what was learnt.
 """
 
 TASK_SETTINGS = (
@@ -51,9 +55,9 @@ TASK_SETTINGS = (
      "popsize; in the paper's setting 0.02, Swimmer-v4 1)"),
     ("start", str, "KIND", "the first weights: zeros, or random ones of hidden units (default: random; in the "
      "paper's setting zeros)"),
-    ("episodes", int, "M", "per candidate and iteration (default 1)"),
+    ("episodes", int, "M", "episodes per candidate and iteration (default 1)"),
     ("evaluate_every", int, "K", "iterations between evaluations of the mean policy (default 5)"),
-    ("evaluation_episodes", int, "M", "per evaluation (default 10); they do not count as training"),
+    ("evaluation_episodes", int, "M", "episodes per evaluation (default 10); they do not count as training"),
     ("target", float, "R", "a reward to mark in figures and tables (default: the paper's on its tasks, none "
      "on others)"),
 )  # fmt: skip
@@ -71,7 +75,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         type=_keyword,
         nargs="+",
-        help="what to make the environment with (default: nothing)",
+        help="keyword arguments of the environment",
     )
     train.add_argument(
         "--timesteps",
@@ -105,12 +109,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     policy.add_argument(
         "--early-end",
         action="store_true",
-        help="end episodes that are as good as sure to be among the worse half, by their return so far",
+        help="end episodes whose return so far puts them almost surely among the worse half",
     )
     policy.add_argument(
         "--asynchronous",
         action="store_true",
-        help="a worker that is free gets a new candidate at once; for episodes of unequal length on many workers",
+        help="a free worker gets a new candidate at once; for episodes of unequal length on many workers",
     )
     add_method_flags(
         train.add_argument_group("the method"),
@@ -126,11 +130,14 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
     text = "continue a training run"
     again = commands.add_parser(
-        "resume", parents=[common], help=text, description=f"{text.capitalize()}, exactly where it was stopped."
+        "resume",
+        parents=[common],
+        help=text,
+        description=f"{text.capitalize()} where it stopped, bit for bit as if it had not stopped.",
     )
     again.add_argument("folder", metavar="DIR", help="folder that `cones train` has written")
-    again.add_argument("--timesteps", metavar="T", type=float, help="another budget, to train longer")
-    _allow(again, "a component or an environment of your own that the run names")
+    again.add_argument("--timesteps", metavar="T", type=float, help="a new total budget, to train longer")
+    _allow(again, "a component or an environment of your own that the run names; its module is imported")
     _running(again)
     again.set_defaults(call=run_resume)
 
@@ -139,7 +146,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "evaluate",
         parents=[common],
         help=text,
-        description="Mean of a policy's rewards with its 95% confidence interval, their standard deviation and range.",
+        description="Run episodes of a trained policy: mean reward with its 95% confidence interval, standard "
+        "deviation and range.",
     )
     test.add_argument("folder", metavar="DIR", help="folder that `cones train` has written, or a .policy.npz file")
     test.add_argument("--episodes", metavar="M", type=int, default=100, help="number of episodes (default 100)")
@@ -191,8 +199,8 @@ def _running(parser: argparse.ArgumentParser) -> None:
         "--retries",
         metavar="K",
         type=int,
-        help="attempts after the first before an episode that fails counts as NaN (default: errors of the environment "
-        "end the run; 2 for lost workers and hanging episodes)",
+        help="retry a failed episode up to K times before it counts as NaN (default: an error of the environment ends "
+        "the run; 2 for lost workers and hanging episodes)",
     )
     parser.add_argument("--tensorboard", metavar="DIR", help="also log to this folder; needs the package tensorboardX")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
@@ -248,7 +256,7 @@ def _trained(
     if trained.stop in ("no_finite_loss", "diverged"):
         why = f"every episode failed, the first: {trained.problem}" if trained.problem else "the weights diverged"
         print(
-            f"cones: the training has failed: {why}; if that is not the environment's doing, try a smaller --sigma or "
+            f"cones: the training failed: {why}; if the environment is not the cause, try a smaller --sigma or "
             "--learning-rate in another folder",
             file=sys.stderr,
         )
@@ -260,10 +268,9 @@ def _say(trained: Trained, folder: str | Path) -> None:
     why = "the budget is spent" if trained.stop == TIMESTEPS.name else trained.stop
     print(f"reward of the mean policy {trained.reward:.5g} after {trained.timesteps} timesteps ({why})")
     if trained.saved > 0.0:
-        print(
-            f"early ends have saved {trained.saved:.1%} of the timesteps, as expected from those that ran to their end"
-        )
-    print(f"policy, record and checkpoint are in {folder}; see cones evaluate, play, report and resume")
+        print(f"early ends saved about {trained.saved:.1%} of the timesteps, judged by episodes that ran to their end")
+    print(f"policy, record and checkpoint are in {folder}")
+    print("next: cones evaluate, play, plot, report or resume, each with this folder")
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -274,8 +281,8 @@ def run_evaluate(options: argparse.Namespace) -> int:
     if found.episodes:
         print(
             f"{policy.task}: reward {found.mean:.6g}, 95% confidence interval {found.low:.6g} to {found.high:.6g}, "
-            f"over {found.episodes} episodes; standard deviation {found.deviation:.4g}, from {found.least:.6g} to "
-            f"{found.most:.6g}, {found.length:.4g} steps on average"
+            f"over {found.episodes} episodes\nstandard deviation {found.deviation:.4g}, from {found.least:.6g} to "
+            f"{found.most:.6g}; {found.length:.4g} steps per episode on average"
         )
     if episodes.problems:
         first = next(iter(episodes.problems.values()))
@@ -310,9 +317,9 @@ class _Progress(ProgressLine):
         assert self._begin is not None
         rate = (steps - self._begin[1]) / max(now - self._begin[0], 1e-9)
         total = training.run.task.timesteps
-        left = f", {duration(max(0, total - steps) / rate)} left" if rate > 0.0 else ""
+        left = f", {duration((total - steps) / rate)} left" if rate > 0.0 and steps < 0.995 * total else ""
         parts = [
-            f"{training.run.method.label} {100.0 * min(1.0, steps / total):.0f}% of {total:.3g} timesteps{left}",
+            f"{training.run.method.label} {100.0 * min(1.0, steps / total):.0f}% of {total:,} timesteps{left}",
             f"population {training.last('population_reward'):.5g}",
         ]
         if not math.isnan(reward := training.last("mean_reward")):

@@ -39,7 +39,7 @@ class EliteState(Storable):
 
 @dataclass(frozen=True)
 class Elite(Estimator):
-    """For other families than Gaussians: the score function of the population and the best candidate so far."""
+    """For families other than Gaussians: the score function of the population and the best candidate so far."""
 
     name = "elite"
     beliefs = (ExponentialFamily,)

@@ -1,13 +1,13 @@
-r"""The estimate of CMA-ES, and a little less than its opposite from the worse candidates.
+r"""The estimate of CMA-ES, in which the worse candidates move the mean, too, with a smaller weight.
 
 For x = mu + L z with z ~ N(0, I) and utilities u, negative for better candidates, in the frame of the belief:
 
     a = 1/N sum_i v_i z_i,     v_i = u_i if u_i < 0, else q u_i,     q = 1/2 n / (n + 20)
     B = 1/N sum_i u_i (z_i z_i^T - I) / 2
 
-B is the score-function estimate. In CMA-ES q = 0: the worse candidates tell the mean where not to go, and not where to
-go. In many dimensions both tell the same, and optimal weights are symmetric (Arnold, Weighted multirecombination
-evolution strategies, 2006); q = 1 would be the score function. The estimate is worth
+B is the score-function estimate. In CMA-ES q = 0: in few dimensions a bad direction says little about the opposite one.
+In many dimensions it says as much, and optimal weights are symmetric (Arnold, Weighted multirecombination evolution
+strategies, 2006); q = 1 would be the score function. The estimate is worth
 
     mu_eff = ( sum_i |v_i| )^2 / sum_i v_i^2
 

@@ -196,7 +196,7 @@ class Tasks(ABC):
             self._again([replace(task, attempt=task.attempt + 1)])
         else:
             tries = f"{task.attempt + 1} times" if task.attempt else "once"
-            self._gave_up(task.first, f"{reason}, {tries}{' alone' if task.alone else ''}")
+            self._gave_up(task.first, f"{reason} (tried {tries}{' alone' if task.alone else ''})")
 
     def _again(self, tasks: list[Task]) -> None:
         self._waiting.extendleft(reversed(tasks))

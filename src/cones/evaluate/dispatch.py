@@ -110,7 +110,7 @@ class _Round(Tasks):
 
 
 class QueueLength:
-    """How many candidates wait at the workers, so that none is idle while the caller is away with the last results.
+    """How many candidates wait at the workers, so that no worker is idle while the caller handles the last results.
 
     With a, the time that the caller is away, and d, the time between two results, both as running means: a / d, at
     most one per worker. None wait where the workers would be idle for less than 1% of the time, a < d workers / 100: a

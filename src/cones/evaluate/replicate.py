@@ -1,4 +1,4 @@
-r"""Replicates: every candidate is evaluated as often as the ranks of a population need it.
+r"""Replicates: every candidate is evaluated as often as it takes to rank the population.
 
 Let v be the variance of the true losses of a population and s^2 that of the noise of one evaluation. The mean of r
 evaluations orders the candidates with the reliability

@@ -75,7 +75,7 @@ class LiveStatus:
             else:
                 self._outcome.paused += 1
             taken = duration(time.monotonic() - run.started)
-            left = "" if kind == "finished" else "  left for now"
+            left = "" if kind == "finished" else "  paused"
             self.say(f"{name}  {run.headline}  {taken}{left}  {self._overall()}")
         elif kind == "failed":
             self._outcome.failed[name] = str(message)

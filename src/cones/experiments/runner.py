@@ -46,7 +46,7 @@ def run_experiment(
         experiment: what to run.
         folder: where its records are; it belongs to this experiment from now on.
         only: selects the runs to execute now.
-        pause: says when to leave a run for now, with its checkpoint. It is sent to the runs' processes.
+        pause: when to pause a run, with its checkpoint. It is sent to the runs' processes.
         workers: processes at a time, one per core by default.
         stream: where progress is shown, standard error by default.
 

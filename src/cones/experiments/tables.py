@@ -90,7 +90,9 @@ def _end(group: Group, column: str) -> str:
 
 def _rewards(summary: Summary) -> Table:
     head = ["task", "method", "seeds", "timesteps", "reward of the mean policy", "mean reward of the population"]
-    head += ["target", "timesteps to it, seeds averaged", "by seed", "paper (-v2)"]
+    has_target = any(group.target is not None for group in summary.groups)
+    if has_target:
+        head += ["target", "timesteps to it, seeds averaged", "by seed", "paper (-v2)"]
     rows, best = [], []
     for task in summary.problems:
         groups = summary.of(task)
@@ -99,7 +101,7 @@ def _rewards(summary: Summary) -> Table:
         for group, arrival in zip(groups, arrivals, strict=True):
             numbers = [_end(group, column) for column in ("mean_reward", "population_reward")]
             row = [task, group.method, str(len(group.records)), f"{group.spent:,}", *numbers]
-            rows.append([*row, *_target(group, arrival)])
+            rows.append([*row, *_target(group, arrival)] if has_target else row)
             best.append(arrival == first)
     return Table(head, rows, best)
 

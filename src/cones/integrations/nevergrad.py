@@ -15,7 +15,7 @@ import cones
 from cones.defaults import default_popsize
 from cones.extras import require_extra
 from cones.problems import Problem
-from cones.progress.stopping import LIMITS
+from cones.progress.limits import LIMITS
 from cones.strategy import Strategy
 from cones.types import Matrix, Vector
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cones.errors import InputError
+from cones.files import check_folder
 from cones.plots.curves import AXES, curves_of
 
 __all__ = ["plot"]
@@ -71,6 +72,5 @@ def _check_place(out: str | PathLike[str]) -> Path:
     place = Path(fspath(out))
     if place.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise InputError(f"out: expected a name that ends in .png, .pdf or .svg, got {place.name}")
-    if not place.absolute().parent.is_dir():
-        raise InputError(f"out: no folder {place.absolute().parent} to write to")
+    check_folder("out", place)
     return place

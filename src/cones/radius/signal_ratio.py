@@ -16,8 +16,8 @@ K = rate N / n. The mean contracts by at most N / (2 n) per iteration with indep
 pairs. A kink has no curvature away from it, so there the relation fails: the spread runs ahead unless it is no faster
 than the mean, rate = 1/4.
 
-Large steps of the mean hold the spread; a mean that has arrived or cannot move releases it. Below the threshold the
-spread does not change, so losses that are pure noise do not move it.
+While the mean takes large steps, the spread stays. Once the mean no longer moves, the spread can shrink. Below the
+threshold the spread does not change, so losses that are pure noise do not move it.
 """
 
 from __future__ import annotations

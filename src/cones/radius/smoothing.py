@@ -1,4 +1,4 @@
-r"""The radius of the scale's ball, as `SignalRatio` has it, with a plan for ripples and one for smooth losses.
+r"""The radius of the scale's ball as in `SignalRatio`, with one plan for smooth losses and one for ripples.
 
 Let s be the trace of B in units of its noise, m the length of the mean's step in the frame, sigma the spread, r the
 root mean square distance to the minimum per coordinate and V the variance of the losses. With the mean's radius in
@@ -63,7 +63,7 @@ class SmoothingState(Storable):
 
 @dataclass(frozen=True)
 class Smoothing(RadiusControl[SmoothingState]):
-    """Holds the spread at a fraction of the mean's distance to the minimum; over ripples wider, and not as long."""
+    """Like `signal_ratio`, with a wider spread over ripples until a fifth of the budget is spent."""
 
     name = "smoothing"
 

@@ -16,7 +16,7 @@ from cones.component import is_own, table_of
 from cones.errors import InputError
 from cones.fields import check_fields
 from cones.methods import METHODS, settings_of_method
-from cones.progress.stopping import LIMITS
+from cones.progress.limits import LIMITS
 from cones.records.keys import Keys
 from cones.steps import Balls
 from cones.strategy import Strategy

@@ -24,7 +24,7 @@ from cones.types import Vector
 __all__ = ["Kept", "Pause", "Session", "UnwrittenError", "execute", "read_checkpoint"]
 
 KEEP_SECONDS = 10.0
-PAUSED = StopReason("paused", "The run was left for now.", -1)
+PAUSED = StopReason("paused", "The run is paused; the same command continues it.", -1)
 
 Kept = tuple[Strategy, dict[str, Any]]  # what a checkpoint holds: the strategy, and the session's `state()`
 
@@ -101,13 +101,13 @@ SomeRun = TypeVar("SomeRun", bound=Named)
 
 
 class Pause:
-    """When to leave a run for now: never, unless a subclass overrides it."""
+    """When to pause a run: never, unless a subclass overrides it."""
 
     def __call__(self, session: Session) -> bool:
         return False
 
     def share(self, session: Session) -> float:
-        """The part that is done of what is to be done now, from 0 to 1."""
+        """The share of the work until the pause that is done, from 0 to 1."""
         return session.share()
 
 

@@ -1,6 +1,6 @@
 r"""A search along the coordinate axes, for losses whose coordinates can be minimised one by one.
 
-**Is it one?** A loss is separable if the better of two values of a coordinate is better whatever the others are. Two
+**The test.** A loss is separable if the better of two values of a coordinate is better whatever the others are. Two
 points u and v are drawn from the first belief; (u, v_i) is u with coordinate i of v. For each i,
 
     f(u, v_i) - f(u)     and     f(v) - f(v, u_i)

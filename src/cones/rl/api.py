@@ -45,7 +45,7 @@ class Trained:
             evaluated), spread, step and others.
         stop: why it ended; "interrupted" after Ctrl-C, "callback" if the callback raised StopIteration.
         problem: why an episode of the last iteration failed, if one did.
-        saved: the share of timesteps that early ends have saved, as expected from episodes that ran to their end.
+        saved: the share of timesteps that early ends saved, estimated from episodes that ran to their end.
     """
 
     policy: Policy
@@ -96,7 +96,8 @@ def train(
             from the fan-in of each unit and the popsize), `start` (the first weights: "zeros", or "random" ones of
             hidden units), `episodes` per candidate, `common_starts` (True if all candidates of an
             iteration have the same starts), `evaluate_every` iterations, `evaluation_episodes`, `target`, `early_end`
-            (True: end episodes that are as good as sure to be among the worse half; see `cones.rl.early_ends`),
+            (True: end episodes whose return so far puts them almost surely among the worse half; see
+            `cones.rl.early_ends`),
             `asynchronous` (True: a worker that is free gets a new candidate at once; the run then depends on the order
             in which results arrive); and of the method: popsize, learning_rate, variance_learning_rate, radius, belief
             and others. The paper's for its tasks by default, but with radius="adaptive" one setting for all tasks.

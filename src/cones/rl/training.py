@@ -359,7 +359,7 @@ class _Returns(Evaluator):
 
 @dataclass(frozen=True)
 class TrainingPause(Pause):
-    """Leaves a training run for now at a number of timesteps, or when its mean policy reaches the target."""
+    """Pauses a training run at a number of timesteps, or when its mean policy reaches the target."""
 
     timesteps: float = math.inf
     at_target: bool = False

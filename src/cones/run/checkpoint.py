@@ -24,6 +24,8 @@ def owned(path: str | PathLike[str]) -> AbstractContextManager[None]:
     """Hold a checkpoint for a run. Another run that wants it meanwhile is refused with an InputError."""
     check_path("checkpoint", path)
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise CheckpointError(f"checkpoint: {path} could not be written: there is no folder {target.parent}")
     refusal = f"checkpoint: another run is writing {path}; wait until it ends, or stop it"
     return locked(target.with_name(f".{target.name}.lock"), refusal)
 

@@ -72,7 +72,7 @@ def describe(strategy: Strategy, columns: int | None = None) -> str:
         return f"{strategy.method}: starting"
     mean, spread = (float(strategy.history.last(name, 1)[0]) for name in ("mean_loss", "spread"))
     share = fraction_done(strategy)
-    left = f", <{duration(state.seconds * (1.0 - share) / share)} left" if 0.0 < share < 1.0 else ""
+    left = f", <{duration(state.seconds * (1.0 - share) / share)} left" if 0.0 < share < 0.995 else ""
     parts = [
         f"{strategy.method} {100.0 * share:.0f}%{left}" if share else strategy.method,
         f"best {state.best_fun:.5g}",

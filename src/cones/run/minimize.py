@@ -110,8 +110,8 @@ def minimize(
             candidate per row, and returns k losses. NaN ranks worst.
         x0: initial candidate, shape (n,), a belief, or a `cones.Space`: `fun` then takes a dict of values by name (a
             list of them with `vectorized`), and the result's x is one. The start, which is the belief's most likely
-            candidate, is evaluated first, and is the result if nothing is better; not if `maxfev` leaves no room for it
-            beside the first population.
+            candidate, is evaluated first, and is the result if nothing is better. It is skipped if `maxfev` has no room
+            for it beside the first population.
         initial: instead of x0, what is known: evaluations (X, y) of this function or of a similar one, a result, the
             path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`. From 41 to 1000
             dimensions the first evaluations refine a start that evaluations have given; see `cones.run.refine`.
@@ -125,17 +125,17 @@ def minimize(
         callback: called after each iteration, as `callback(intermediate_result=r)` if that is its only parameter, else
             as `callback(x)` with the best candidate. To stop the run, it raises StopIteration.
         workers: 1, a number of processes (-1: one per core), a map-like callable, any `concurrent.futures.Executor`
-            (such as MPI's), "ray" or a Ray address, a Dask client or the address of its scheduler. The choice does not
-            change the run, bit for bit.
+            (such as MPI's), "ray" or a Ray address, a Dask client or the address of its scheduler. The run is the same
+            for all of them, bit for bit.
         timeout: seconds per candidate before it counts as lost; for processes, executors and clusters.
         retries: how many times to retry a candidate that raises, hangs or loses its worker before it counts as NaN. By
             default, exceptions of `fun` propagate, and lost workers and hanging calls are retried twice.
-        asynchronous: True: a worker that is free gets a new candidate at once, and nobody waits for the slowest of a
-            population. The belief moves whenever the results are worth a population. For evaluations of unequal
-            length. The run depends on the order in which results arrive; see `cones.Journal`.
+        asynchronous: True: a free worker gets a new candidate at once, without waiting for the slowest of a population.
+            The belief moves whenever the results are worth a population. For evaluations of unequal length. The run
+            depends on the order in which results arrive; see `cones.Journal`.
         early_end: end candidates that are sure to be among the worse half of their population. `fun` is called with
             the further argument `race`: `race.is_over(loss_so_far, share_done)` is True when it may return; see
-            `cones.Race`. An ended candidate counts by its rank, as if costs came evenly.
+            `cones.Race`. An ended candidate is ranked by the loss that is expected of it.
         disp: show progress on standard error, or as a bar in a notebook.
         checkpoint: file for checkpoints, for `cones.resume` after a crash.
         checkpoint_every: iterations between checkpoints; by default, one after each iteration that ends at least 30
@@ -146,8 +146,8 @@ def minimize(
             10000 coordinates.
         noisy: True: the loss is stochastic. A share of the budget, 1% and at least 10 evaluations, is kept to measure
             the loss at the mean and at x. False: it is not. None: one evaluation of x at the end tells.
-        replicates: "auto": candidates of a noisy loss are evaluated as often as their ranks need it, which is
-            measured, and have their mean loss. For noise that is new in every call.
+        replicates: "auto": evaluate each candidate of a noisy loss as often as it takes to rank them, and use the mean.
+            How often that is, is measured. The noise must be new in every call.
         bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, divergence, chart,
             optimizer, dtype, noise_table, chunked: settings of the method; see `cones.CoNES` and
             `cones.methods.Settings`. None is the method's default.

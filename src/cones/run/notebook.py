@@ -40,7 +40,7 @@ class NotebookProgress:
         self._draw(strategy, message)
 
     def close(self) -> None:
-        """Nothing is to be ended: the output is a cell's own."""
+        """Nothing to end: the output belongs to the cell."""
 
     def _draw(self, strategy: Strategy, message: str = "") -> None:
         notebook: Any = import_module("IPython.display")  # without types

@@ -44,8 +44,8 @@ def racing_evaluator(
     estimator = getattr(getattr(strategy, "algorithm", None), "estimator", None)
     if isinstance(estimator, Quadratic):  # measured: three to four times the evaluations, if costs do not come evenly
         raise InputError(
-            "early_end: expected an estimator by rank, got 'quadratic', the default up to 40 dimensions, which takes "
-            "losses at their word; pass estimator='recombination'"
+            "early_end: expected an estimator by rank, got 'quadratic', the default up to 40 dimensions, which uses "
+            "the values of losses; pass estimator='recombination'"
         )
     if not callable(fun):
         raise InputError(f"fun: expected a callable, got {type(fun).__name__}")

@@ -16,7 +16,8 @@ from cones.evaluate.race import RacingEvaluator
 from cones.evaluate.replicate import ReplicatingEvaluator, Replication
 from cones.files import check_path
 from cones.incremental import IncrementalStrategy
-from cones.progress.stopping import LIMITS, Limits, Stagnation, criteria_from, trials_of
+from cones.progress.limits import LIMITS, Limits, criteria_from, trials_of
+from cones.progress.stopping import Stagnation
 from cones.result import Result
 from cones.run import checkpoint as checkpoints
 from cones.run.journal import events_of, replay_events

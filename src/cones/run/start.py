@@ -32,7 +32,7 @@ class StartEvaluation(Observer):
         try:
             losses, constraints = split(self._evaluator.losses(start[None, :]))
         except Exception as error:
-            error.add_note("cones: at the start, x0")
+            error.add_note("cones: candidate 0 is the start, x0")
             raise
         self._evaluated("the start")
         strategy.tell_start(losses[0], None if constraints is None else constraints[0])

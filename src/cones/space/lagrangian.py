@@ -156,7 +156,7 @@ class Lagrangian(Storable):
 
 
 class Told(NamedTuple):
-    """What was told of a population with constraints: values, and the merit after them."""
+    """The values of a population with constraints, and the merits that follow from them."""
 
     values: Matrix
     lagrangian: Lagrangian

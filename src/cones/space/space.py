@@ -203,7 +203,7 @@ class Space(Storable):
 
 
 def _kind(parameter: Parameter) -> type:
-    """Among which coordinates a parameter is. Numbers with steps are counts of steps."""
+    """The kind of coordinates that stand for a parameter. Numbers with steps are counts of steps."""
     if isinstance(parameter, Number):
         return Integer if parameter.whole else Float
     return Flag if isinstance(parameter, Constant) else type(parameter)

@@ -7,14 +7,15 @@ B = (tr B / n) I + B0 the step problem splits into three, solved in closed form 
     scale  maximize tr B (r - 1)           KL = n (r - 1 - log r) / 2  log r = 2 radius / sqrt(n), to second order
     shape  maximize <B0, R - I>            KL <= radius^2              the scalar dual with a = 0
 
-Other families than Gaussians have one ball, and the scalar dual eta' = eta + g / lambda. In a product each factor has
+Families other than Gaussians have one ball, and the scalar dual eta' = eta + g / lambda. In a product each factor has
 balls of its own.
+
 Every f-divergence has the same balls of the mean, and to second order those of the scale. The shape's may be of another
 divergence D: it is D <= curvature radius^2, where curvature is D / KL of small changes, so that radii mean the same.
 
-A step without signal lengthens the mean all the same: in many dimensions it is orthogonal to the mean, so that its
-square adds to the mean's. Where coordinates should stay of a known size h, such as the weights of a network, the mean
-is shrunk by the factor that makes up for it once the root mean square of its coordinates is h:
+A step of pure noise lengthens the mean: in many dimensions it is nearly orthogonal to the mean, so their squared
+lengths add. Where coordinates should keep a known size h, such as the weights of a network, the mean is shrunk to make
+up for this, once the root mean square of its coordinates is h:
 
     mean <- (1 - |shift|^2 / (2 n h^2)) mean + shift
 
@@ -70,7 +71,7 @@ class Balls(StepRule):
         mean, scale, shape: controls of their radii. The defaults need no tuning.
         divergence, chart: of the shape's ball, as for `cones.solve_step`.
         family: control of the only ball of a family other than Gaussians.
-        hold: the size of coordinates at which the mean is held.
+        hold: root mean square of the mean's coordinates from which noise no longer lengthens the mean.
 
     Example:
         >>> import cones
@@ -98,7 +99,8 @@ class Balls(StepRule):
         kind="radius",
     )
     hold: float = setting(
-        math.inf, "Root mean square of the mean's coordinates beyond which noise lengthens it no more."
+        math.inf,
+        "Root mean square of the mean's coordinates from which the mean is shrunk by what noise adds to its length.",
     )
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class FamilyPathState(Storable):
 
 @dataclass(frozen=True)
 class FamilyPath(StepRule):
-    """For other families than Gaussians: the natural gradient with memory, without what may be noise."""
+    """For families other than Gaussians: the natural gradient with memory, beyond a threshold for noise."""
 
     name = "family_path"
     beliefs = (ExponentialFamily,)

@@ -1,16 +1,16 @@
-r"""First the diagonal, then axes: a `LowRankGaussian` that learns as much as the run gives evidence for.
+r"""First the diagonal, then axes: a `LowRankGaussian` learns axes once the run shows that a diagonal does not suffice.
 
-**While the diagonal leads**, steps are those of `cones.Balls`. A path watches it, of the directions v, |v| = 1, of the
-mean's gradient. It averages about `horizon` n evaluations:
+**While the diagonal leads**, steps are those of `cones.Balls`. A path of the directions v, |v| = 1, of the mean's
+gradient averages about `horizon` n evaluations:
 
     p <- (1 - c) p + sqrt(c (2 - c)) v,     c = N / (horizon n),     evidence = |p|^2 / (its mean if v were independent)
 
-The mean's radius is such that successive directions are independent. So a long path, far beyond noise, says that there
-is a direction in which the belief is too narrow all the time: a valley that no diagonal fits. On ripples, where the
-diagonal waits, the path is short. Axes are learnt as soon as the evidence exceeds `threshold` and the diagonal has
-nothing more to learn: the radius of its shape, in units of a natural gradient step, is below 1/4. If that radius has
-been larger before, the diagonal has been worth learning: four times the evidence is needed, and a tenth of the largest
-possible, 2 / c (all directions equal). If not, the diagonal is noise, and is reset to that of the start.
+The mean's radius makes successive directions independent. A path far longer than noise therefore shows a direction in
+which the belief is always too narrow: a valley that no diagonal fits. On ripples the path is short. Axes are learnt as
+soon as the evidence exceeds `threshold` and the diagonal has nothing more to learn: the radius of its shape, in units
+of a natural gradient step, is below 1/4. If that radius has been larger before, the diagonal has been worth learning:
+four times the evidence is needed, and a tenth of the largest possible, 2 / c (all directions equal). If not, the
+diagonal is noise, and is reset to that of the start.
 
 **Then D is frozen** up to its scale, and the step is the exact KL step at multiplier 1 with a path. In the frame of the
 belief, with the estimate (a, B) scaled so that the weights of the better half sum to 1, and chi = E|N(0, I)|:
@@ -93,7 +93,7 @@ class LowRankState(Storable):
 
 @dataclass(frozen=True)
 class LowRank(StepRule):
-    """Steps of a `LowRankGaussian`: the diagonal first, then axes, as soon as the run shows that they are needed.
+    """Steps of a `LowRankGaussian`: the diagonal first, then axes, if the run shows that a diagonal does not suffice.
 
     Other Gaussians take the steps of the balls throughout.
     """

@@ -24,7 +24,7 @@ from cones.defaults import default_popsize
 from cones.integrations.optuna.ranking import Standing, losses_of
 from cones.integrations.optuna.space import Coordinates
 from cones.integrations.optuna.study_replay import POSITION, Member, Position, StudyReplay, same
-from cones.progress.stopping import LIMITS
+from cones.progress.limits import LIMITS
 from cones.sampling import Rng, seed_from
 from cones.space.parameters import Float
 from cones.space.space import Space
