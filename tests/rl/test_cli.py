@@ -120,6 +120,7 @@ def test_play_draws_off_screen(tmp_path: Path) -> None:
         (["train", "CartPole-v1", "--seed", "-1"], "--seed: expected at least 0, got -1"),
         (["train", "CartPole-v1", "--threads", "0"], "--threads: expected at least 1"),
         (["train", "CartPole-v1", "--timesteps", "-5"], "timesteps: expected at least 1"),
+        (["train", "Pendulum-v1", "--env-kwargs", "g=9", "g=8"], "--env-kwargs: expected each name once, got g g"),
         (["resume", "nowhere"], "expected a folder of results"),
         (["evaluate", "nowhere"], "nowhere: no such policy"),
         (["play", "nowhere", "--video", "a.mp4"], "nowhere: no such policy"),
@@ -190,4 +191,4 @@ def test_environments_that_cannot_be_had(
 def test_a_training_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--popsize", "4", "--timesteps", "100", "--threads", "1", "--quiet", "--out", str(tmp_path)]
     assert main(["train", "environments:PointNan-v0", *arguments]) == 1
-    assert "every episode failed, the first: the return after step 10 is not a finite number" in capsys.readouterr().err
+    assert "every episode failed, the first: the return after step 1 is not a finite number" in capsys.readouterr().err

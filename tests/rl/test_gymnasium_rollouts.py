@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
+from functools import partial
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from environments import Point
+from gymnasium.spaces import Box, Discrete
 
-from cones import InputError, MissingExtraError
+from cones import InputError, MissingExtraError, rl
 from cones.rl import environments as module
 from cones.rl.environments import spaces_of
 from cones.rl.episode import Episodes
@@ -34,6 +39,17 @@ def test_spaces_that_are_not_supported_are_named() -> None:
         spaces_of("environments:PointText-v0")
     with pytest.raises(InputError, match=r"got images of shape \(8, 8, 3\); wrap the environment so that"):
         spaces_of("environments:PointImage-v0")
+    for box, message in (
+        (Box(0.0, 1.0, (84, 84, 3)), r"got images of shape \(84, 84, 3\)"),
+        (Box(0.0, 1.0, (0,)), "observation space: expected 1 to 1000000 numbers, got 0"),
+        (Discrete(10**9), "observation space: expected 1 to 1000000 numbers, got 1000000000"),
+    ):
+        point = Point()
+        point.observation_space = box
+        with pytest.raises(InputError, match=message):
+            spaces_of(source_from(point))
+    with pytest.raises(InputError, match=r"got <.*> without action_space"):
+        spaces_of(source_from(type("Half", (gymnasium.Env,), {"observation_space": Discrete(2)})))
 
 
 def test_an_observation_that_is_not_finite_fails_its_episode() -> None:
@@ -78,12 +94,55 @@ def test_an_environment_that_kills_its_process_is_a_problem_of_its_episode() -> 
     assert episodes.problems == dict.fromkeys((0, 1), "its worker was lost (tried once)")
 
 
-def test_returns_that_are_not_numbers_fail() -> None:
-    assert np.isnan(episodes_of("environments:PointNan-v0", threads=1).returns).all()
+def test_an_environment_without_limit_is_cut_off_and_that_is_said() -> None:
+    with pytest.warns(RuntimeWarning, match="PointBox-v0: an episode had not ended after 4 steps and was cut"):
+        episodes = episodes_of("environments:PointBox-v0", count=1, horizon=4, threads=1)
+    assert episodes.lengths.tolist() == [4]
+    assert not episodes.problems
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        episodes_of("environments:PointBox-v0", count=1, horizon=10, threads=1)  # ends in its last step
 
 
-def test_an_environment_without_limit_is_cut_off() -> None:
-    assert episodes_of("environments:PointBox-v0", count=1, horizon=4, threads=1).lengths.tolist() == [4]
+class Odd(Point):
+    """An environment whose `reset` and `step` return what they are told to."""
+
+    def __init__(self, **answers: Any) -> None:
+        super().__init__()
+        self.answers = answers
+
+    def reset(self, **_: Any) -> Any:
+        return self.answers.get("reset", super().reset(seed=0))
+
+    def step(self, action: Any) -> Any:
+        seen, reward, *rest = super().step(action)
+        return self.answers.get("step", (seen, self.answers.get("reward", reward), *rest))
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"reward": "good"}, "reward: expected a number, got str 'good'"),
+        ({"reward": None}, "reward: expected a number, got NoneType None"),
+        ({"reward": np.ones(2)}, r"reward: expected a number, got ndarray array\(\[1., 1.\]\)"),
+        (
+            {"step": (np.zeros(2), 0.0, True, {})},
+            r"step: expected .* \(observation, reward, terminated, truncated, info",
+        ),
+        ({"reset": np.zeros(2)}, r"reset: expected .* to return \(observation, info\), got ndarray"),
+        ({"reset": (None, {})}, "observation: expected 2 numbers, got 1"),
+    ],
+    ids=str,
+)
+def test_what_breaks_gymnasium_s_interface_is_named(answers: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rl.train(partial(Odd, **answers), timesteps=100, popsize=4, hidden=[], threads=1, retries=2)
+
+
+def test_a_reward_that_is_not_finite_ends_its_episode() -> None:
+    episodes = episodes_of("environments:PointNan-v0", threads=1)
+    assert set(episodes.problems.values()) == {"the return after step 1 is not a finite number; check the rewards"}
+    assert np.isnan(episodes.returns).all()
 
 
 def test_threads_and_workers_exclude_each_other() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,11 +56,53 @@ def test_all_of_them_train_alike(task: Any) -> None:
     )
 
 
-def test_copies_and_classes_go_to_processes() -> None:
+def test_whatever_makes_an_environment_goes_to_processes() -> None:
     expected = rl.train(Point, threads=1, **SETTINGS)
-    for task in (Point, Point("box")):
+    flat = gymnasium.wrappers.FlattenObservation(Point("box"))  # it holds a lambda
+    for task in (Point, flat, gymnasium.vector.SyncVectorEnv([lambda: Point("box")] * 2)):
         trained = rl.train(task, threads=2, **SETTINGS)
         np.testing.assert_array_equal(trained.policy.parameters, expected.policy.parameters)
+
+
+def test_a_worker_that_is_sent_a_source_again_knows_its_environment() -> None:
+    source = source_from(lambda: Point("box"))
+    assert pickle.loads(pickle.dumps(source)) == pickle.loads(pickle.dumps(source))
+
+
+class Doubled(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A wrapper that gymnasium cannot make again."""
+
+    def step(self, action: Any) -> Any:
+        seen, reward, *rest = self.env.step(action)
+        return seen, 2.0 * float(reward), *rest
+
+
+def test_a_wrapper_of_the_user_s_own_is_copied() -> None:
+    doubled = Doubled(gymnasium.make("environments:PointBox-v0"))
+    trained, plain = (rl.train(task, threads=1, **SETTINGS) for task in (doubled, Point))
+    assert trained.reward == pytest.approx(2.0 * plain.reward)
+
+
+def test_what_a_vector_environment_was_made_with_counts() -> None:
+    limited = gymnasium.make_vec("environments:PointBox-v0", 2, "sync", max_episode_steps=4)
+    wrapped = gymnasium.make_vec(
+        "environments:PointBox-v0", 2, "sync", wrappers=[lambda env: gymnasium.wrappers.TimeLimit(env, 4)]
+    )
+    for task in (limited, wrapped):
+        policy = rl.train(task, threads=1, **SETTINGS).policy
+        assert rl.evaluate(policy, 3, threads=1).lengths.tolist() == [4, 4, 4]
+    assert source_from(gymnasium.make_vec("Swimmer-v5", 2, vector_kwargs={"copy": False})) == Source("Swimmer-v5")
+    assert source_from(gymnasium.spec("Swimmer-v5")) == Source("Swimmer-v5")
+    from gymnasium.wrappers import vector
+
+    assert source_from(vector.RecordEpisodeStatistics(limited)) == source_from(limited)
+    with pytest.raises(InputError, match=r"without wrappers of its own, got NormalizeObservation.*single environments"):
+        source_from(vector.NormalizeObservation(limited))
+
+
+def test_wrappers_that_remember_are_warned_of() -> None:
+    with pytest.warns(RuntimeWarning, match="the wrapper NormalizeObservation learns from the episodes of one worker"):
+        spaces_of(source_from(gymnasium.wrappers.NormalizeObservation(Point("box"))))
 
 
 def test_keyword_arguments_reach_the_environment_and_its_files(tmp_path: Path) -> None:
@@ -90,8 +133,10 @@ def test_a_function_without_a_name_is_given_again(tmp_path: Path) -> None:
     longer = rl.resume(tmp_path, task=local, timesteps=200, threads=1)
     straight = rl.train(local, threads=1, **{**SETTINGS, "timesteps": 200})
     np.testing.assert_array_equal(longer.policy.parameters, straight.policy.parameters)
-    with pytest.raises(InputError, match=r"task: .*local cannot be sent to worker processes .*threads=1"):
-        rl.train(local, threads=2, **SETTINGS)
+    lock = threading.Lock()
+    for placement in ({"threads": 2}, {"workers": 2}):
+        with pytest.raises(InputError, match=r"^task: .*lambda> cannot be sent to worker processes .*threads=1"):
+            rl.train(lambda: (lock, Point("box"))[1], **placement, **SETTINGS)
     with pytest.raises(InputError, match=r"task: expected .*local, of which the folder is, got environments:Point"):
         rl.resume(tmp_path, task=Point, timesteps=300, threads=1)
 

@@ -15,6 +15,7 @@ from cones.checks import check_integer
 from cones.cli.flags import add_method, add_method_flags, allowed_by, flag, flags_given, workers
 from cones.cli.parser import OnceBoolean
 from cones.cli.settings import check_method
+from cones.errors import InputError
 from cones.files import parsed_json
 from cones.integrations.trackers import TensorBoard
 from cones.rl.api import Trained, evaluate, execute_training, load_policy
@@ -215,7 +216,11 @@ def run_train(options: argparse.Namespace) -> int:
     settings |= {name: True for name in ("early_end", "asynchronous") if getattr(options, name)}
     if options.linear or options.hidden is not None:
         settings["hidden"] = [] if options.linear else options.hidden
-    source = source_from(options.task, dict(options.env_kwargs or ()))
+    given = options.env_kwargs or []
+    keywords = dict(given)
+    if len(keywords) < len(given):
+        raise InputError(f"--env-kwargs: expected each name once, got {' '.join(name for name, _ in given)}")
+    source = source_from(options.task, keywords)
     run = new_run(source, options.method, options.seed, options.timesteps, settings)
     folder = options.out or Path("cones-results", run.name)
     return _trained(run, folder, options, run.method.own_components(), another_budget=False)
@@ -253,7 +258,7 @@ def _trained(
         flags = "".join(f" --allow {name}" for name in (*task, *allow))
         print(f"cones: interrupted; `cones resume {folder}{flags}` goes on from here", file=sys.stderr)
         return 130
-    if trained.stop in ("no_finite_loss", "diverged"):
+    if trained.stop in ("no_finite_loss", "diverged") or (trained.problem and math.isnan(trained.reward)):
         why = f"every episode failed, the first: {trained.problem}" if trained.problem else "the weights diverged"
         print(
             f"cones: the training failed: {why}; if the environment is not the cause, try a smaller --sigma or "
@@ -279,11 +284,16 @@ def run_evaluate(options: argparse.Namespace) -> int:
     episodes = evaluate(policy, options.episodes, rng=options.seed, threads=options.threads)
     found = episodes.summary()
     if found.episodes:
-        print(
-            f"{policy.task}: reward {found.mean:.6g}, 95% confidence interval {found.low:.6g} to {found.high:.6g}, "
-            f"over {found.episodes} episodes\nstandard deviation {found.deviation:.4g}, from {found.least:.6g} to "
-            f"{found.most:.6g}; {found.length:.4g} steps per episode on average"
-        )
+        text = f"{policy.task}: reward {found.mean:.6g}, "
+        if found.episodes > 1:
+            text += (
+                f"95% confidence interval {found.low:.6g} to {found.high:.6g}, over {found.episodes} episodes
+"
+                f"standard deviation {found.deviation:.4g}, from {found.least:.6g} to {found.most:.6g}; "
+            )
+        else:
+            text += "of one episode, too few for a confidence interval; "
+        print(f"{text}{found.length:.4g} steps{' per episode on average' if found.episodes > 1 else ''}")
     if episodes.problems:
         first = next(iter(episodes.problems.values()))
         print(f"cones: {len(episodes.problems)} episodes failed, the first: {first}", file=sys.stderr)

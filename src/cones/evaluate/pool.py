@@ -255,6 +255,8 @@ def check_can_be_sent(objective: Objective, dumps: Callable[[Any], bytes] = pick
     """Raise an error unless the objective can be pickled."""
     try:
         dumps(objective)
+    except InputError:  # of an objective that knows why
+        raise
     except Exception as error:
         raise InputError(
             f"fun: expected a function that can be sent to worker processes, got one that cannot be pickled "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import warnings
@@ -60,7 +61,7 @@ def _new(gymnasium: Any, source: Source, options: dict[str, Any]) -> Any:
         maker = source.maker or _named(name, gymnasium)
         if maker is None:
             return gymnasium.make(name, disable_env_checker=True, **options)
-        environment = maker(**options)
+        environment = maker(**_taken(maker, options))
     except InputError:
         raise
     except Exception as error:  # of the registry, of the module, or of what the environment's own code raises
@@ -71,9 +72,24 @@ def _new(gymnasium: Any, source: Source, options: dict[str, Any]) -> Any:
         raise InputError(
             f"task: {name!r} is no environment that gymnasium can make{given}: {kind}{error}{nearest}"
         ) from error
-    if not all(hasattr(environment, part) for part in ("reset", "step", "observation_space", "action_space")):
-        raise InputError(f"task: expected {name} to make an environment of gymnasium, got {environment!r:.80}")
+    parts = ("reset", "step", "observation_space", "action_space")
+    if missing := [part for part in parts if getattr(environment, part, None) is None]:
+        raise InputError(
+            f"task: expected {name} to make an environment of gymnasium, got {environment!r:.80} without "
+            f"{' and '.join(missing)}"
+        )
     return environment
+
+
+def _taken(maker: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The options without a render mode, if the maker is known to take none."""
+    try:
+        inspect.signature(maker).bind(**options)
+    except TypeError:
+        return {name: value for name, value in options.items() if name != "render_mode"}
+    except ValueError:  # of those without a signature
+        pass
+    return options
 
 
 def _named(name: str, gymnasium: Any) -> Any:
@@ -88,4 +104,20 @@ def _named(name: str, gymnasium: Any) -> Any:
 def spaces_of(task: Source | str) -> dict[str, Any]:
     """The spaces of an environment as plain data; an error if policies cannot be trained on it."""
     with made(task) as environment:
+        _warn_of_memory(environment)
         return describe_spaces(environment)
+
+
+def _warn_of_memory(environment: Any) -> None:
+    """Warn of wrappers whose statistics are each worker's own, and not the policy's."""
+    while environment is not None:
+        name = type(environment).__name__
+        if name in ("NormalizeObservation", "NormalizeReward"):
+            warnings.warn(
+                f"task: the wrapper {name} learns from the episodes of one worker, so that the run depends on where "
+                "they run, and a policy file does not keep it; leave it out: observations are normalised by training, "
+                "and only the order of returns counts",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        environment = getattr(environment, "env", None)

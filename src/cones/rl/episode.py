@@ -11,6 +11,7 @@ Marks are steps at which a return so far below its floor ends the episode; there
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +27,10 @@ from cones.rl.policy import Network
 from cones.rl.source import Source
 from cones.types import Matrix, Vector
 
-__all__ = ["CUT", "ENDED", "Episode", "Episodes", "Summary"]
+__all__ = ["CUT", "ENDED", "UNENDED", "Episode", "Episodes", "Summary"]
 
-ENDED, CUT = 0, -1  # outcomes of an episode that did not fail: it has come to its end, or a floor has ended it
+# Outcomes of an episode that did not fail: it has come to its end; a floor, or the most steps there are, has ended it.
+ENDED, CUT, UNENDED = 0, -1, -2
 NUMBERS = 3  # loss, length, outcome
 
 
@@ -161,6 +163,13 @@ class Episode(ABC):
         problems = dict(failures)
         for k in np.flatnonzero(numbers[:, 2] > ENDED):
             problems[int(k)] = self.OUTCOMES[int(numbers[k, 2])].format(step=int(numbers[k, 1]))
+        if (numbers[:, 2] == UNENDED).any():
+            warnings.warn(
+                f"{self.task.name}: an episode had not ended after {int(numbers[:, 1].max())} steps and was cut; if "
+                "episodes may be that long, give the environment a limit, as gymnasium.wrappers.TimeLimit does",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return Episodes(
             returns=-numbers[:, 0],
             lengths=numbers[:, 1].astype(np.int64),

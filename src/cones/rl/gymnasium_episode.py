@@ -10,14 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cones.errors import InputError
 from cones.rl.environments import made
-from cones.rl.episode import CUT, ENDED, Episode
+from cones.rl.episode import CUT, ENDED, UNENDED, Episode
 from cones.rl.policy import NotFiniteError, Policy
 from cones.rl.source import Source
 from cones.types import Matrix, Vector
 
 __all__ = ["GymnasiumEpisode", "played"]
 
+OF_STEP = ("observation", "reward", "terminated", "truncated", "info")
 NO_ACTION, NOT_FINITE, NO_STEP, NOT_SEEN = 1, 2, 3, 4
 
 
@@ -33,7 +35,7 @@ class GymnasiumEpisode(Episode):
 
     OUTCOMES: ClassVar[Mapping[int, str]] = {
         NO_ACTION: "the policy's action after step {step} was not a finite number",
-        NOT_FINITE: "the return after step {step} is not a finite number",
+        NOT_FINITE: "the return after step {step} is not a finite number; check the rewards",
         NO_STEP: "the episode has no step",
         NOT_SEEN: "the observation after step {step} is not finite; check the environment, or wrap it",
     }
@@ -51,7 +53,7 @@ class GymnasiumEpisode(Episode):
     ) -> None:
         environment = _environment(self.task)
         observations: list[Vector] = []
-        total, outcome = 0.0, ENDED
+        total, outcome, is_last = 0.0, ENDED, True
         mark = 0  # the next one
         if not np.isfinite(parameters).all():
             moments[:], result[:], so_far[:] = 0.0, (0.0, 0.0, NO_ACTION), 0.0
@@ -61,6 +63,9 @@ class GymnasiumEpisode(Episode):
             for observation, reward, is_last in played(environment, policy, seed, self.horizon):
                 observations.append(observation)
                 total += reward
+                if not np.isfinite(total):
+                    outcome = NOT_FINITE
+                    break
                 if not is_last and mark < len(self.marks) and len(observations) == self.marks[mark]:
                     so_far[mark] = total
                     mark += 1
@@ -73,9 +78,9 @@ class GymnasiumEpisode(Episode):
             self.close()  # another attempt has a fresh environment
             error.add_note(f"cones: raised by {self.task.name} in step {len(observations) + 1} of an episode")
             raise
+        if outcome == ENDED and not is_last:
+            outcome = UNENDED
         so_far[mark:] = total
-        if not np.isfinite(total):
-            outcome = NOT_FINITE
         seen = np.array(observations).reshape(-1, self.network.sizes[0])
         if not len(seen):
             moments[:], outcome = 0.0, outcome or NO_STEP
@@ -90,13 +95,28 @@ class GymnasiumEpisode(Episode):
 
 def played(environment: Any, policy: Policy, seed: int | None, horizon: int) -> Iterator[tuple[Vector, float, bool]]:
     """The steps of an episode: the observation that the policy saw, the reward for its action, whether it is over."""
-    observation, _ = environment.reset(seed=seed)
+    observation, _ = _parts("reset", environment.reset(seed=seed), ("observation", "info"))
     for _ in range(horizon):
         seen = policy.seen(observation)
-        observation, reward, terminated, truncated, _ = environment.step(policy.action(seen))
-        yield seen, float(reward), bool(terminated or truncated)
-        if terminated or truncated:
+        observation, reward, terminated, truncated, _ = _parts("step", environment.step(policy.action(seen)), OF_STEP)
+        try:
+            gain = float(reward)
+        except (TypeError, ValueError):
+            raise InputError(f"reward: expected a number, got {type(reward).__name__} {reward!r:.80}") from None
+        is_last = bool(terminated or truncated)
+        yield seen, gain, is_last
+        if is_last:
             return
+
+
+def _parts(method: str, answer: Any, names: tuple[str, ...]) -> Any:
+    """What `reset` or `step` has returned, if it has as many parts as gymnasium asks for."""
+    if not isinstance(answer, (tuple, list)) or len(answer) != len(names):
+        raise InputError(
+            f"{method}: expected the environment to return ({', '.join(names)}), got {type(answer).__name__} "
+            f"{answer!r:.80}; environments of the old gym need a wrapper"
+        )
+    return answer
 
 
 _local = threading.local()

@@ -47,8 +47,6 @@ class Placement:
         if workers is None:
             threads = thread_count() if self.threads is None else check_integer("threads", self.threads, 1)
             serial = threads == 1 and self.timeout is None and self.retries is None
-            if not (serial or episode.RELEASES_LOCK):
-                episode.task.check_can_be_sent()
             engine = ThreadEngine if episode.RELEASES_LOCK else _pool
             workers = 1 if serial else engine(threads)
         elif self.threads is not None:

@@ -8,8 +8,9 @@ import json
 import pickle
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from cones.component import identifier
@@ -19,7 +20,9 @@ from cones.extras import require_extra
 __all__ = ["Source", "source_from"]
 
 # Keyword arguments of specifications that are not the environment's own.
-OF_VECTORS = ("render_mode", "num_envs", "vectorization_mode", "max_episode_steps")
+OF_VECTORS = ("render_mode", "num_envs", "vectorization_mode", "vector_kwargs")
+# Wrappers of vector environments that change nothing.
+WATCHING = ("RecordEpisodeStatistics", "RecordVideo")
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,33 @@ class Source:
         """True if it is an environment of gymnasium as it is registered."""
         return self.maker is None and not self.kwargs
 
-    def check_can_be_sent(self) -> None:
-        """Refuse a maker that worker processes could not be given."""
+    def __reduce__(self) -> Any:
+        """Sent to worker processes by value: lambdas, closures, and what a script defines."""
+        return _received, (self.name, self.kwargs, None if self.maker is None else self._packed)
+
+    @cached_property
+    def _packed(self) -> bytes:
+        import cloudpickle  # gymnasium needs it, too
+
         try:
-            pickle.dumps(self.maker)
+            return bytes(cloudpickle.dumps(self.maker))
         except Exception as error:  # whatever pickling raises
+            with suppress(Exception):  # by name, where what it uses cannot be sent
+                return pickle.dumps(self.maker)
             raise InputError(
                 f"task: {self.name} cannot be sent to worker processes ({type(error).__name__}: {error!s:.120}); "
-                "define it at the top level of a module, or train in this process with threads=1"
+                "pass a function that makes all the environment needs, or train in this process with threads=1"
             ) from None
+
+
+def _received(name: str, kwargs: dict[str, Any], packed: bytes | None) -> Source:
+    return Source(name, kwargs, None if packed is None else _unpacked(packed))
+
+
+@lru_cache(maxsize=4)
+def _unpacked(packed: bytes) -> Any:
+    """The same object each time, so that a worker knows the environment that it has."""
+    return pickle.loads(packed)
 
 
 def source_from(task: Any, env_kwargs: Mapping[str, Any] | None = None) -> Source:
@@ -65,6 +86,8 @@ def source_from(task: Any, env_kwargs: Mapping[str, Any] | None = None) -> Sourc
     require_extra("gymnasium", "rl", "training")
     import gymnasium
 
+    if isinstance(task, gymnasium.envs.registration.EnvSpec) and not kwargs:
+        return _of_spec(task)
     if isinstance(task, gymnasium.vector.VectorEnv):
         return _of_vector(task, kwargs)
     if isinstance(task, gymnasium.Env):
@@ -102,19 +125,30 @@ def _of_callable(maker: Any, kwargs: dict[str, Any]) -> Source:
 
 
 def _of_environment(environment: Any, kwargs: dict[str, Any]) -> Source:
-    """Its specification if gymnasium has made it, else copies of it."""
+    """Its specification if gymnasium can make it again, else copies of it."""
     if kwargs:
         raise InputError("env_kwargs: expected none beside an environment that is made already")
-    if environment.spec is None:
+    spec = environment.spec
+    if spec is None or any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
         return Source(type(environment.unwrapped).__qualname__, {}, _Copies(environment))
-    return _of_spec(environment.spec)
+    return _of_spec(spec)
 
 
 def _of_vector(environments: Any, kwargs: dict[str, Any]) -> Source:
-    """One of the environments: episodes are spread over workers, one environment each."""
-    if getattr(environments, "spec", None) is not None and not kwargs:
-        return _of_spec(environments.spec)
-    makers = getattr(environments.unwrapped, "env_fns", None)
+    """The first of the environments: episodes are spread over workers, one environment each."""
+    import gymnasium
+
+    wrapped = environments
+    while isinstance(wrapped, gymnasium.vector.VectorWrapper):
+        if type(wrapped).__name__ not in WATCHING:
+            raise InputError(
+                f"task: expected a vector environment without wrappers of its own, got {type(wrapped).__name__}, "
+                "which would have no effect; wrap the single environments"
+            )
+        wrapped = wrapped.env
+    spec, makers = getattr(wrapped, "spec", None), getattr(wrapped, "env_fns", None)
+    if spec is not None and not kwargs and not spec.kwargs.get("wrappers"):
+        return _of_spec(spec)
     if not makers:
         raise InputError(
             f"task: expected a vector environment that consists of single ones, got {environments!r:.80}; pass a class "
@@ -128,6 +162,7 @@ def _of_spec(spec: Any) -> Source:
     import gymnasium
 
     spec = copy.deepcopy(spec)
+    spec.max_episode_steps = spec.kwargs.pop("max_episode_steps", spec.max_episode_steps)
     spec.kwargs = {name: value for name, value in spec.kwargs.items() if name not in OF_VECTORS}
     registered = gymnasium.registry.get(spec.id)
     if registered is not None and str(spec.entry_point).startswith("gymnasium."):

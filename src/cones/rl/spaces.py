@@ -22,13 +22,22 @@ from cones.types import Matrix, Vector
 
 __all__ = ["action_from", "action_range", "check_space", "describe_spaces", "flat", "flat_size"]
 
+MOST = 10**6  # numbers of an observation, or outputs for an action
+IMAGE = 1000  # numbers from which on a box of three dimensions is taken for an image
 SUPPORTED = "Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them"
 
 
 def describe_spaces(environment: Any) -> dict[str, Any]:
     """The two spaces of an environment, or an error that says which are supported."""
     names = {"observation": "observation_space", "action": "action_space"}
-    return {name: _described(name, getattr(environment, attribute, None)) for name, attribute in names.items()}
+    spaces = {name: _described(name, getattr(environment, attribute, None)) for name, attribute in names.items()}
+    for name, space in spaces.items():
+        if not 1 <= flat_size(space) <= MOST:
+            raise InputError(
+                f"{name} space: expected 1 to {MOST} numbers, got {flat_size(space)}; wrap the environment so that it "
+                "has another"
+            )
+    return spaces
 
 
 def _described(name: str, space: Any) -> dict[str, Any]:
@@ -59,7 +68,8 @@ def _described(name: str, space: Any) -> dict[str, Any]:
 
 def _described_box(name: str, space: Any) -> dict[str, Any]:
     described: dict[str, Any] = {"kind": "box", "shape": list(space.shape), "dtype": str(space.dtype)}
-    if name == "observation" and space.dtype == np.uint8 and len(space.shape) >= 2:
+    pixels = space.dtype == np.uint8 and len(space.shape) >= 2
+    if name == "observation" and (pixels or (len(space.shape) == 3 and np.prod(space.shape) >= IMAGE)):
         raise InputError(
             f"{name} space: expected numbers that a small network can read, got images of shape {space.shape}; wrap "
             "the environment so that it returns features, or a few pixels by gymnasium.wrappers.ResizeObservation, "
