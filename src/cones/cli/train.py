@@ -287,8 +287,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
         text = f"{policy.task}: reward {found.mean:.6g}, "
         if found.episodes > 1:
             text += (
-                f"95% confidence interval {found.low:.6g} to {found.high:.6g}, over {found.episodes} episodes
-"
+                f"95% confidence interval {found.low:.6g} to {found.high:.6g}, over {found.episodes} episodes\n"
                 f"standard deviation {found.deviation:.4g}, from {found.least:.6g} to {found.most:.6g}; "
             )
         else:
