@@ -113,7 +113,6 @@ def test_the_experiments_on_adaptive_radii_declare_what_the_docs_say() -> None:
     assert sigmas["Sphere +3, 1000-D"] == sigmas["Sphere +3 noise 10%, 1000-D"] == 1.0
     assert sigmas["Sphere +3 sigma 0.1, 1000-D"] == 0.1
     assert Experiment.from_specification(robust.specification()) == robust
-    assert declared("rl-adaptive").methods[0].settings == {"radius": "adaptive"}
 
 
 def change(*path: Any, value: Any) -> dict[str, Any]:

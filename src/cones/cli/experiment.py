@@ -68,15 +68,13 @@ in 5000 dimensions with ES, NES, CMA and CoNES.
                about an hour per run
 
 rl: section 7.2 of the paper. HalfCheetah, Walker2d, Hopper and Swimmer (-v4)
-with ES, NES, CMA and CoNES.
+with ES, NES, CMA and CoNES, and with adaptive radii.
   --quick      Swimmer with CoNES, as in the paper and adaptive, one seed, 10^6
                timesteps: a minute or two (default)
   --full       the paper's protocol, 10 seeds and up to 5*10^7 timesteps: days;
-               do it in pieces with --env, --methods, --seeds and --timesteps
+               do it in pieces with --env, --methods, --seeds, --timesteps and
+               --until-target
   --sweep      CoNES with the radii that the paper tried, 3 seeds
-  --adaptive   CoNES with adaptive radii on HalfCheetah and Swimmer, 10 seeds
-  --table      Table 1, and adaptive radii beside it; with --until-target, about
-               40 hours of a core
   --ten        one default on ten tasks, from CartPole to Humanoid, 3 seeds,
                5*10^6 timesteps
 
@@ -132,8 +130,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     size.add_argument("--quick", action="store_true", help="the short form (default)")
     size.add_argument("--full", action="store_true", help="the paper's protocol")
     size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper tried")
-    size.add_argument("--adaptive", action="store_true", help="rl: adaptive radii")
-    size.add_argument("--table", action="store_true", help="rl: Table 1, and adaptive radii")
     size.add_argument("--ten", action="store_true", help="rl: ten other tasks")
     again.add_argument("--env", metavar="A,B", help="rl: only these tasks")
     again.add_argument("--timesteps", metavar="T", type=float, help="rl: pause each run after T timesteps")
@@ -161,7 +157,7 @@ def run_file(options: argparse.Namespace) -> int:
 def reproduce(options: argparse.Namespace) -> int:
     on_tasks = options.what == "rl"
     if not on_tasks:
-        for name in ("sweep", "adaptive", "table", "ten", "env", "timesteps", "until_target"):
+        for name in ("sweep", "ten", "env", "timesteps", "until_target"):
             if getattr(options, name):
                 raise InputError(f"--{name.replace('_', '-')}: expected with `cones reproduce rl` only")
     if options.what == "robustness" and not options.full:
@@ -169,8 +165,6 @@ def reproduce(options: argparse.Namespace) -> int:
     forms = {
         "": options.full,
         "-sweep": options.sweep,
-        "-adaptive": options.adaptive,
-        "-table": options.table,
         "-ten": options.ten,
     }
     name = options.what + next((form for form, chosen in forms.items() if chosen), "-quick")
