@@ -57,10 +57,10 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         text = (tmp_path / page.relative_to(DOCS).with_suffix(".html")).read_text()
         assert 'class="output' in text or "what the code above draws" in text, page
     if BROWSER:
-        for width in (390, 1280):
-            cut = cut_off(tmp_path, width)
+        for width, dark in ((390, True), (1280, False), (1280, True)):
+            cut = cut_off(tmp_path, width, dark)
             assert len(cut) > 50
-            assert {page: what for page, what in cut.items() if what} == {}, width
+            assert {page: what for page, what in cut.items() if what} == {}, (width, dark)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
