@@ -23,6 +23,8 @@ CAPTIONS = {
     "step": "Length of the mean's step.",
     "reward": "Reward of the mean policy, with one standard deviation over seeds.",
     "population": "Mean reward of the population.",
+    "refined": "Loss, or reward on Swimmer, at the end, by estimator and kind of step.",
+    "loss_at_mean": "Loss at the mean, without the corruption.",
 }
 
 
