@@ -62,6 +62,10 @@ function cut(body) {  // what ends right of the page, or of a box that cannot be
     if (up === body && box.right > width + 1) out.push(named + ": " + Math.round(box.right));
     if (e.tagName === "PRE" && !scrolls(e) && e.scrollWidth > e.clientWidth + 1) out.push(named);
   }
+  for (const figure of body.querySelectorAll("figure:has(img.narrow)")) {  // of its forms one is shown
+    const shown = [...figure.querySelectorAll("img")].filter(e => e.getBoundingClientRect().width).length;
+    if (shown !== 1) out.push("a figure shows " + shown + " of its forms");
+  }
   return out;
 }
 async function look(page) {
@@ -84,35 +88,35 @@ window.addEventListener("load", async () => {
 """
 
 
-def cut_off(site: Path, width: int) -> dict[str, list[str]]:
-    """By page of a site: what is cut off at the right where the page is `width` pixels wide."""
+def cut_off(site: Path, width: int, dark: bool = False) -> dict[str, list[str]]:
+    """By page of a site: what is cut off at the right where the page is `width` pixels wide, and doubled figures."""
     own = [
         path for path in site.rglob("*.html") if not path.name.endswith("-report.html")
     ]  # reports have their own tests
     pages = sorted(path.relative_to(site).as_posix() for path in own if "_modules" not in path.parts)
     frames = site / "frames.html"
     frames.write_text(FRAMES % (json.dumps(pages), width))
-    found = _answer(frames, max(width, 500))
+    found = _answer(frames, max(width, 500), *["--blink-settings=preferredColorScheme=0"] * dark)
     frames.unlink()
     return found
 
 
-def _answer(page: Path, width: int) -> dict:
+def _answer(page: Path, width: int, *flags: str) -> dict:
     """What a page writes, as JSON, into an element with the id `probe`."""
     with tempfile.TemporaryDirectory() as profile:
-        done = _run(page, width, profile)
+        done = _run(page, width, f"--user-data-dir={profile}", *flags)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert console == []
     assert "<title>ERROR" not in done.stdout
     return json.loads(unescape(re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S).group(1)))
 
 
-def _run(page: Path, width: int, profile: str) -> subprocess.CompletedProcess[str]:
+def _run(page: Path, width: int, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
             *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
             *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-            *("--allow-file-access-from-files", f"--user-data-dir={profile}", f"--window-size={width},1000"),
+            *("--allow-file-access-from-files", f"--window-size={width},1000", *flags),
             *("--enable-logging=stderr", "--v=0", "--virtual-time-budget=60000", "--dump-dom", page.as_uri()),
         ],
         capture_output=True,

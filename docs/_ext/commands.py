@@ -1,4 +1,4 @@
-"""The help of commands, from the parser itself: `{commands} minimize train`."""
+"""The help of commands, from the parser itself: `{commands} minimize train`. There is a form for phones, too."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ class Commands(SphinxDirective):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        os.environ["COLUMNS"] = "80"  # argparse folds its help to the terminal; more does not fit the page
         (choices,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
         names = self.arguments[0].split() if self.arguments else list(choices.choices)
         sections: list[nodes.Node] = []
         for name in names:
             section = nodes.section(ids=[f"cones-{name}"], names=[f"cones {name}"])
             section += nodes.title(text=f"cones {name}")
-            text = choices.choices[name].format_help()
-            section += nodes.literal_block(text, text, language="text")
+            for form, columns in (("not-narrow", "80"), ("narrow", "46")):  # more does not fit the page
+                os.environ["COLUMNS"] = columns  # argparse folds its help to the terminal
+                text = choices.choices[name].format_help()
+                section += nodes.literal_block(text, text, language="text", classes=["help", form])
             sections.append(section)
         return sections
 

@@ -1,4 +1,4 @@
-"""The recorded results: `{results}` shows the figures, tables and reports of all folders that are there.
+"""The recorded results: `{results} kinks rl*` shows the figures, tables and reports of the folders that are named.
 
 They are taken from results/ as they are; a folder that is not there, or not complete, is left out.
 """
@@ -23,12 +23,19 @@ CAPTIONS = {
     "step": "Length of the mean's step.",
     "reward": "Reward of the mean policy, with one standard deviation over seeds.",
     "population": "Mean reward of the population.",
+    "refined": "Loss, or reward on Swimmer, at the end, by estimator and kind of step.",
+    "loss_at_mean": "Loss at the mean, without the corruption.",
 }
 
 
-def folders() -> list[Path]:
-    """Folders with a specification and at least one figure."""
-    return sorted(path.parent for path in RESULTS.glob("*/experiment.json") if any(path.parent.glob("figures/*.png")))
+def folders(*patterns: str) -> list[Path]:
+    """Folders with a specification and at least one figure, in the order of the patterns."""
+    return [
+        path.parent
+        for pattern in patterns
+        for path in sorted(RESULTS.glob(f"{pattern}/experiment.json"))
+        if any(path.parent.glob("figures/*.png"))
+    ]
 
 
 def page(folder: Path) -> str:
@@ -38,9 +45,9 @@ def page(folder: Path) -> str:
     here.mkdir(parents=True, exist_ok=True)
     records = sum(name.endswith(".json.gz") for name in names(folder / "runs"))
     text = [f"## {experiment.get('title') or experiment['name']}", ""]
-    text += [f"{records} records in `results/{folder.name}`."]
+    text += [f"{records} {'record' if records == 1 else 'records'} in `results/{folder.name}`."]
     if (folder / "report.html").exists():
-        text[-1] += f' <a href="../{folder.name}-report.html">Interactive report</a>.'
+        text[-1] += f' <a href="../../{folder.name}-report.html">Interactive report</a>.'
     for figure in sorted(folder.glob("figures/*.png")):
         shutil.copy(figure, here / figure.name)
         caption = CAPTIONS.get(figure.stem, figure.stem)
@@ -52,17 +59,23 @@ def page(folder: Path) -> str:
 
 
 class Results(SphinxDirective):
-    """All folders, one section each."""
+    """The folders that are named, one section each."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
-        text = "\n".join(map(page, folders())) or "*No recorded results were found beside this documentation.*"
+        text = (
+            "\n".join(map(page, folders(*self.arguments[0].split())))
+            or "*No recorded results were found beside this documentation.*"
+        )
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
 def copy_reports() -> None:
     REPORTS.mkdir(parents=True, exist_ok=True)
-    for folder in folders():
+    for folder in folders("*"):
         if (folder / "report.html").exists():
             shutil.copy(folder / "report.html", REPORTS / f"{folder.name}-report.html")
 

@@ -50,17 +50,17 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "<math" in problem
     assert "kl_ball-light.svg" in problem
     assert "kl_ball-dark.svg" in problem
-    results = (tmp_path / "archive" / "index.html").read_text()
-    assert 'href="../functions-report.html"' in results
+    results = (tmp_path / "archive" / "records" / "functions.html").read_text()
+    assert 'href="../../functions-report.html"' in results
     assert (tmp_path / "functions-report.html").exists()
     for page in run_by_the_site():
         text = (tmp_path / page.relative_to(DOCS).with_suffix(".html")).read_text()
         assert 'class="output' in text or "what the code above draws" in text, page
     if BROWSER:
-        for width in (390, 1280):
-            cut = cut_off(tmp_path, width)
+        for width, dark in ((390, True), (1280, False), (1280, True)):
+            cut = cut_off(tmp_path, width, dark)
             assert len(cut) > 50
-            assert {page: what for page, what in cut.items() if what} == {}, width
+            assert {page: what for page, what in cut.items() if what} == {}, (width, dark)
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
@@ -103,16 +103,28 @@ def test_results_that_are_not_there_are_left_out(extension, tmp_path: Path, monk
     results = extension("results")
     monkeypatch.setattr(results, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(results, "COPIED", tmp_path / "copied")
-    assert results.folders() == []
+    assert results.folders("*") == []
     half = tmp_path / "results" / "half"
     (half / "figures").mkdir(parents=True)
     (half / "experiment.json").write_text('{"name": "half"}')
-    assert results.folders() == []  # begun, but nothing to show yet
+    assert results.folders("*") == []  # begun, but nothing to show yet
     (half / "figures" / "reward.png").write_bytes(b"")
-    assert results.folders() == [half]
+    assert results.folders("*") == [half]
     assert "0 records" in results.page(half)
     assert "Reward of the mean policy" in results.page(half)
     assert "Interactive report" not in results.page(half)
+
+
+def test_every_folder_of_results_is_on_one_page_of_the_archive(extension) -> None:
+    results = extension("results")
+    texts = [path.read_text() for path in (DOCS / "archive" / "records").glob("*.md")]
+    shown = [
+        folder
+        for text in texts
+        for named in re.findall(r"{results} (.+)", text)
+        for folder in results.folders(*named.split())
+    ]
+    assert sorted(shown) == results.folders("*")
 
 
 def test_docstrings_keep_their_equations(extension) -> None:
