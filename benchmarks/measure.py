@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["environment", "side_by_side", "table", "verdict"]
+__all__ = ["environment", "side_by_side", "table", "taking_turns", "verdict"]
 
 
 def side_by_side(
@@ -18,6 +18,13 @@ def side_by_side(
 
     `time.process_time` as the clock adds up the seconds of all cores.
     """
+    return [min(record) for record in taking_turns(calls, rounds, clock)]
+
+
+def taking_turns(
+    calls: Sequence[Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> list[list[float]]:
+    """Seconds of each call in each round."""
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()  # warm up
@@ -26,7 +33,7 @@ def side_by_side(
             begin = clock()
             call()
             record.append(clock() - begin)
-    return [min(record) for record in times]
+    return times
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+import math
 import shutil
 import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from environments import Point
 from scipy import stats
 
-from cones import rl
+from cones import InputError, rl
 from cones.cli import main
+from cones.records.method import method_from
+from cones.rl.policy import Network
+from cones.rl.spec import TrainingRun, popsize_for, task_from
+from cones.strategy import Strategy
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,36 @@ def tags_of(events: Path) -> set[str]:
         text += data[place + 12 : place + 12 + length]
         place += length + 16
     return {name for name in ("mean_reward", "population_reward", "spread") if name.encode() in text}
+
+
+def test_help_states_the_defaults_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def of(task: str, method: str = "cones") -> tuple[TrainingRun, Strategy]:
+        run = TrainingRun(task_from({"task": task}), method_from({"method": method}, "", (0,), None), 0)
+        return run, run.strategy(Network((3, 16, 1)))
+
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    (other, ours), (paper, of_paper), (swimmer, _) = of("Some-v0"), of("Hopper-v4"), of("Swimmer-v4")
+    for sentence in (
+        f"(default {other.task.hidden[0]}; the paper's {paper.task.hidden[0]} on its tasks but Swimmer-v4)",
+        f"and the popsize; in the paper's setting {paper.sigma}, Swimmer-v4 {swimmer.sigma:g})",
+        f"(default: {other.start}; in the paper's setting {paper.start})",
+        f"per candidate and iteration (default {other.task.episodes})",
+        f"evaluations of the mean policy (default {other.task.evaluate_every})",
+        f"per evaluation (default {other.task.evaluation_episodes})",
+        f"for n weights; in the paper's setting {of_paper.popsize}.",
+        f"ARS {of('Some-v0', 'ars')[1].popsize}, TRES {of('Some-v0', 'tres')[1].popsize}, the others 4 + 3 log(n)",
+    ):
+        assert sentence in text
+    tasks = [run.task for run in (other, paper, swimmer)]
+    assert [task.timesteps for task in tasks] == [10**6, 5 * 10**7, 2 * 10**7]
+    assert [task.bias for task in tasks] == [True, True, False]
+    assert [run.common_starts for run in (other, paper)] == [True, False]
+    assert not other.task.early_end
+    assert not other.task.asynchronous
+    assert {of("Some-v0", name)[1].popsize for name in ("trcma", "sepcma")} == {int(4 + 3 * math.log(81))}
+    assert ours.popsize == popsize_for(81) == 16
 
 
 def test_early_ends_and_asynchronous_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,6 +184,35 @@ def test_bad_input_is_one_line(
     assert error.count("\n") == 1
     if "Nothing-v0" in arguments:
         assert not list(tmp_path.iterdir())
+
+
+def test_a_video_of_an_environment_of_one_s_own(tmp_path: Path) -> None:
+    pytest.importorskip("imageio")
+    import imageio.v3
+    import numpy as np
+
+    class Drawn(Point):
+        def __init__(self, render_mode: str | None = None) -> None:
+            super().__init__()
+            self.render_mode = render_mode
+
+        def render(self) -> Any:
+            picture = np.zeros((16, 64), np.uint8)
+            picture[:, int(np.clip(32 + 10 * self.x, 0, 63))] = 255
+            return picture if self.render_mode else None
+
+    policy = rl.train(Drawn, timesteps=100, popsize=4, hidden=[], threads=1).policy
+    for task in (None, Drawn, Drawn("rgb_array")):
+        _, frames = rl.record_video(policy, tmp_path / "a.gif", task=task)
+        assert frames == 10
+    assert imageio.v3.imread(tmp_path / "a.gif").std() > 1.0
+    (tmp_path / "a.gif").unlink()
+    for task in (Drawn(), Point):  # the second does not even take a render mode
+        with pytest.raises(InputError, match=r"a video needs an environment whose render\(\) returns a picture"):
+            rl.record_video(policy, tmp_path / "a.gif", task=task)
+    with pytest.raises(InputError, match="policy: trained on"):
+        rl.record_video(policy, tmp_path / "a.gif", task="CartPole-v1")
+    assert not (tmp_path / "a.gif").exists()
 
 
 def test_a_video_says_what_it_cannot_do(

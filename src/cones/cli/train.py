@@ -110,18 +110,21 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     policy.add_argument(
         "--early-end",
         action="store_true",
-        help="end episodes whose return so far puts them almost surely among the worse half",
+        help="end episodes whose return so far puts them almost surely among the worse half (default: no)",
     )
     policy.add_argument(
         "--asynchronous",
         action="store_true",
-        help="a free worker gets a new candidate at once; for episodes of unequal length on many workers",
+        help="a free worker gets a new candidate at once; for episodes of unequal length on many workers (default: no)",
     )
     add_method_flags(
         train.add_argument_group("the method"),
-        popsize="In training of ES, NES and CoNES: 4 + 3 log(n), even, for n weights; in the paper's setting 40.",
+        popsize="In training of ES, NES and CoNES: 4 + 3 log(n), even, for n weights; in the paper's setting 40. ARS "
+        "16, TRES 100, the others 4 + 3 log(n) on all tasks.",
         radius="In training: adaptive; on the paper's tasks, its ε.",
-        learning_rate="In training: 0.05 for ES and NES; on the paper's tasks the paper's.",
+        learning_rate="In training: 0.05 for ES and NES; on the paper's tasks the paper's. TRES 0.01.",
+        shaping="In training: normal scores with adaptive radii, else centred ranks; ARS standardised, MORE and TRCMA "
+        "recombination weights.",
         variance_learning_rate="In training as for the mean, but Swimmer-v4 0.1.",
         restarts="In training: 0.",
         belief="In training: diagonal, with at most 10 weights full.",

@@ -41,21 +41,30 @@ class DispatchEvaluator(Evaluator):
 
     def goes_alone(self, candidates: Candidates) -> bool:
         """True if each candidate is a task of its own. A `Population` is too large to send so often."""
-        slow = self._seconds > self._engine.slow and not self._objective.vectorized and not is_lazy(candidates)
+        batched = self._objective.vectorized and not self._objective.rowwise
+        slow = self._seconds > self._engine.slow and not batched and not is_lazy(candidates)
         return slow or self._timeout is not None
 
     def losses(self, candidates: Candidates) -> Vector:
         self.partial = self._objective.unknown(len(candidates))
         self.failures = {}
-        begin = time.monotonic()
-        alone = self.goes_alone(candidates)
-        round_ = _Round(self._dispatcher, candidates, alone, self.partial, self.failures)
+        count, workers = len(candidates), min(self._engine.workers, len(candidates))
+        begin = self._engine.clock(workers)
+        tasks = count if self.goes_alone(candidates) else self._tasks(count, workers)
+        round_ = _Round(self._dispatcher, candidates, tasks, self.partial, self.failures)
         try:
             round_.run()
         finally:
             round_.close()
-        self._seconds = (time.monotonic() - begin) * min(round_.workers, len(candidates)) / len(candidates)
+        self._seconds = (self._engine.clock(workers) - begin) / count
         return self.partial.copy()
+
+    def _tasks(self, count: int, workers: int) -> int:
+        """Into how many tasks candidates go: a few per worker, fewer if each would have next to nothing to do."""
+        tasks = min(count, TASKS_PER_WORKER * workers)
+        if self._seconds and self._engine.least:
+            tasks = min(tasks, max(workers, int(count * self._seconds / self._engine.least)))
+        return tasks
 
     def stream(self) -> Stream[Any]:
         return _DispatchStream(self._dispatcher, self._objective)
@@ -71,12 +80,11 @@ class _Round(Tasks):
     """The evaluation of one population."""
 
     def __init__(
-        self, dispatcher: Dispatcher, candidates: Candidates, alone: bool, losses: Vector, failures: dict[int, str]
+        self, dispatcher: Dispatcher, candidates: Candidates, tasks: int, losses: Vector, failures: dict[int, str]
     ) -> None:
         super().__init__(dispatcher)
         self._candidates, self._losses, self._failures = candidates, losses, failures
         count = len(candidates)
-        tasks = count if alone else min(count, TASKS_PER_WORKER * self.workers)
         edges = [count * i // tasks for i in range(tasks + 1)]
         self._waiting = deque(Task(first, last) for first, last in pairwise(edges))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
@@ -39,6 +40,7 @@ class Engine(ABC):
     Attributes:
         workers: tasks that run at a time.
         slow: seconds per candidate from which on each is a task of its own.
+        least: seconds of work that are worth a task.
         ahead: tasks that wait at each worker besides the one it runs.
         grace: seconds beyond the timeout after which a call is given up, for engines that end a hanging call
             themselves.
@@ -47,8 +49,13 @@ class Engine(ABC):
     workers: int = 1
     # Sending costs little then, nobody waits for the last candidate of a block, and an interrupt loses less.
     slow: float = 0.05
+    least: float = 0.0
     ahead: int = 1
     grace: float = 0.0
+
+    def clock(self, workers: int) -> float:
+        """Seconds of work so far: as if all workers were busy all the time, unless the engine knows better."""
+        return workers * time.monotonic()
 
     def install(self, objective: Objective) -> Any:
         """What a task takes as its objective; None if the workers have it already."""
@@ -153,7 +160,10 @@ def _carried(call: Callable[..., Any], *arguments: Any) -> Any:
 class ThreadEngine(ExecutorEngine):
     """Threads of this process, for compiled functions that release the interpreter lock."""
 
-    slow, ahead = 0.002, 10**6  # a task costs some microseconds, and its queue nothing
+    slow, least, ahead = 0.002, 0.002, 10**6  # a task costs some 50 microseconds, and its queue nothing
+
+    def clock(self, workers: int) -> float:
+        return time.process_time()  # a busy machine makes no task longer
 
     def __init__(self, workers: int) -> None:
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="cones")

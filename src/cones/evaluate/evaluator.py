@@ -27,6 +27,7 @@ class Objective:
         fun: `fun(x, *args)` returns the loss of a candidate; if `vectorized`, one loss per row of an array.
         width: how many numbers `fun` returns per candidate. The first is its loss; the others are measurements.
         constraints: evaluated with `fun`; their numbers follow those of `fun`.
+        rowwise: True if a vectorized `fun` works on one row after the other: slow rows may be sent one by one.
 
     Example:
         >>> Objective(lambda x, power: x.sum() ** power, (2,)).losses(np.array([[1.0, 2.0], [0.0, 1.0]]))
@@ -38,6 +39,7 @@ class Objective:
     vectorized: bool = False
     width: int = 1
     constraints: Constraints | None = None
+    rowwise: bool = False
 
     def unknown(self, count: int) -> Vector:
         """NaN for `count` candidates: one loss each, or a row each if there are more numbers than that."""

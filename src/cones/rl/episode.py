@@ -27,7 +27,7 @@ from cones.rl.policy import Network
 from cones.rl.source import Source
 from cones.types import Matrix, Vector
 
-__all__ = ["CUT", "ENDED", "UNENDED", "Episode", "Episodes", "Summary"]
+__all__ = ["CUT", "ENDED", "NUMBERS", "UNENDED", "Episode", "Episodes", "Summary"]
 
 # Outcomes of an episode that did not fail: it has come to its end; a floor, or the most steps there are, has ended it.
 ENDED, CUT, UNENDED = 0, -1, -2
@@ -119,31 +119,12 @@ class Episode(ABC):
         return NUMBERS + 2 * self.network.sizes[0] + len(self.marks)
 
     @abstractmethod
-    def run(
-        self,
-        parameters: Vector,
-        shift: Vector,
-        scale: Vector,
-        seed: int,
-        floors: Vector,
-        result: Vector,
-        moments: Matrix,
-        so_far: Vector,
-    ) -> None:
-        """Run an episode from the start that gymnasium's `reset(seed=seed)` gives.
+    def __call__(self, rows: Vector | Matrix) -> Vector | Matrix:
+        """Run episodes from the starts that gymnasium's `reset(seed=seed)` gives.
 
-        Writes return, length and outcome to `result`, the two moments of the observations to `moments`, and the return
-        so far at each mark to `so_far`.
+        Args:
+            rows: one per episode, as of `rows`; a single row if episodes hold the interpreter lock.
         """
-
-    def __call__(self, row: Vector) -> Vector:
-        numbers, dim, size = np.empty(self.width), self.network.dim, self.network.sizes[0]
-        shift, scale, floors = np.split(row[dim:-1], [size, 2 * size])
-        moments = numbers[NUMBERS : NUMBERS + 2 * size].reshape(2, size)
-        so_far = numbers[NUMBERS + 2 * size :]
-        self.run(row[:dim], shift, scale, int(row[-1]), floors, numbers[:NUMBERS], moments, so_far)
-        numbers[0] = np.nan if numbers[2] > ENDED else -numbers[0]
-        return numbers
 
     def rows(
         self, parameters: Matrix, shift: Vector, scale: Vector, seeds: Sequence[int], floors: Matrix | None = None

@@ -12,7 +12,7 @@ import numpy as np
 
 from cones.errors import InputError
 from cones.rl.environments import made
-from cones.rl.episode import CUT, ENDED, UNENDED, Episode
+from cones.rl.episode import CUT, ENDED, NUMBERS, UNENDED, Episode
 from cones.rl.policy import NotFiniteError, Policy
 from cones.rl.source import Source
 from cones.types import Matrix, Vector
@@ -40,7 +40,16 @@ class GymnasiumEpisode(Episode):
         NOT_SEEN: "the observation after step {step} is not finite; check the environment, or wrap it",
     }
 
-    def run(
+    def __call__(self, row: Vector) -> Vector:
+        numbers, dim, size = np.empty(self.width), self.network.dim, self.network.sizes[0]
+        shift, scale, floors = np.split(row[dim:-1], [size, 2 * size])
+        moments = numbers[NUMBERS : NUMBERS + 2 * size].reshape(2, size)
+        so_far = numbers[NUMBERS + 2 * size :]
+        self._run(row[:dim], shift, scale, int(row[-1]), floors, numbers[:NUMBERS], moments, so_far)
+        numbers[0] = np.nan if numbers[2] > ENDED else -numbers[0]
+        return numbers
+
+    def _run(
         self,
         parameters: Vector,
         shift: Vector,
@@ -51,6 +60,9 @@ class GymnasiumEpisode(Episode):
         moments: Matrix,
         so_far: Vector,
     ) -> None:
+        """Writes return, length and outcome to `result`, the two moments of the observations to `moments`, and the
+        return so far at each mark to `so_far`.
+        """
         environment = _environment(self.task)
         observations: list[Vector] = []
         total, outcome, is_last = 0.0, ENDED, True

@@ -13,7 +13,7 @@ import numpy as np
 from cones.rl.dynamics import begin, observe, step
 from cones.rl.library import compiled, quiet_warnings
 
-__all__ = ["CUT", "DIVERGED", "ENDED", "NOT_A_NUMBER", "act", "episode", "quiet_warnings", "replay"]
+__all__ = ["CUT", "DIVERGED", "ENDED", "NOT_A_NUMBER", "act", "episode", "episodes", "quiet_warnings", "replay"]
 
 # How an episode ended.
 ENDED, DIVERGED, NOT_A_NUMBER, CUT = 0, 1, 2, -1
@@ -103,6 +103,30 @@ def episode(  # type: ignore[no-untyped-def]
     for k in range(mark, marks.size):
         so_far[k] = total
     record[0], record[1], record[2] = total, length, ended
+
+
+@compiled
+def episodes(  # type: ignore[no-untyped-def]
+    model, data, sources, ctrl, starts, task, actions, horizon, sizes, biased, rows, layers, marks, numbers, steps
+):
+    """Episodes one after the other, until all are done or `steps` steps; returns how many. See `cones.rl.episode`.
+
+    The interpreter lock is taken once for all of them: an episode may take less time than that.
+    """
+    size, floors = sizes[0], rows.shape[1] - 1 - marks.size
+    dim = floors - 2 * size
+    done = 0
+    for k in range(len(rows)):
+        row, record = rows[k], numbers[k]
+        episode(
+            model, data, sources, ctrl, starts[k], task, actions, horizon, sizes, biased, row[:dim],
+            row[dim : dim + size], row[dim + size : floors], layers, marks, row[floors:-1],
+            record[3 : 3 + 2 * size].reshape(2, size), record[:3], record[3 + 2 * size :],
+        )  # fmt: skip
+        done += int(record[1])
+        if done >= steps:
+            return k + 1
+    return len(rows)
 
 
 @compiled

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cones.errors import InputError
 from cones.rl.environments import import_gymnasium
-from cones.rl.episode import Episode
+from cones.rl.episode import ENDED, Episode
 from cones.rl.physics import FUNCTIONS, PHYSICS, POINTS, REWARDS, SOURCES, Part
 from cones.rl.spaces import action_range
 from cones.types import Matrix, Vector
@@ -21,6 +21,7 @@ from cones.types import Matrix, Vector
 __all__ = ["MujocoEpisode", "Simulator"]
 
 DIVERGED, NOT_A_NUMBER = 1, 2  # as in the kernel
+STEPS = 1000  # from which on the kernel begins no further episode
 
 
 class MujocoEpisode(Episode):
@@ -33,28 +34,23 @@ class MujocoEpisode(Episode):
     RELEASES_LOCK = True
     _prepared: tuple[Any, Matrix, Any] | None = None
 
-    def run(
-        self,
-        parameters: Vector,
-        shift: Vector,
-        scale: Vector,
-        seed: int,
-        floors: Vector,
-        result: Vector,
-        moments: Matrix,
-        so_far: Vector,
-    ) -> None:
+    def __call__(self, rows: Vector | Matrix) -> Matrix:
+        rows = np.ascontiguousarray(rows, np.float64).reshape(-1, np.shape(rows)[-1])
         simulator = Simulator.of(self.task.name)
         if self._prepared is None:  # short episodes take no longer than to make these
             marks = np.array(self.marks, np.int64)
             self._prepared = np.array(self.network.sizes), action_range(self.space["action"]), marks
         sizes, actions, marks = self._prepared
-        layers = np.empty((sizes.size, max(self.network.sizes)))
+        layers, numbers = np.empty((sizes.size, max(self.network.sizes))), np.empty((len(rows), self.width))
+        starts, done = np.array([simulator.start(int(seed)) for seed in rows[:, -1]]), 0
         with simulator.kernel.quiet_warnings():
-            simulator.kernel.episode(
-                *simulator.own(), simulator.start(seed), simulator.task, actions, simulator.physics.horizon, sizes,
-                self.network.bias, parameters, shift, scale, layers, marks, floors, moments, result, so_far,
-            )  # fmt: skip
+            while done < len(rows):  # Ctrl-C is heard in between
+                done += simulator.kernel.episodes(
+                    *simulator.own(), starts[done:], simulator.task, actions, simulator.physics.horizon, sizes,
+                    self.network.bias, rows[done:], layers, marks, numbers[done:], STEPS,
+                )  # fmt: skip
+        numbers[:, 0] = np.where(numbers[:, 2] > ENDED, np.nan, -numbers[:, 0])
+        return numbers
 
 
 class Simulator:

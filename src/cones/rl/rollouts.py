@@ -51,7 +51,8 @@ class Placement:
             workers = 1 if serial else engine(threads)
         elif self.threads is not None:
             raise InputError("threads: expected without workers, got both")
-        objective = Objective(episode, width=episode.width)
+        compiled = episode.RELEASES_LOCK
+        objective = Objective(episode, vectorized=compiled, rowwise=compiled, width=episode.width)
         return evaluator_from(objective, workers, self.timeout, self.retries, START_METHOD)
 
 
