@@ -61,10 +61,10 @@ class DispatchEvaluator(Evaluator):
 
     def _tasks(self, count: int, workers: int) -> int:
         """Into how many tasks candidates go: a few per worker, fewer if each would have next to nothing to do."""
-        tasks = min(count, TASKS_PER_WORKER * workers)
-        if self._seconds and self._engine.least:
-            tasks = min(tasks, max(workers, int(count * self._seconds / self._engine.least)))
-        return tasks
+        per_worker, work = TASKS_PER_WORKER, count * self._seconds
+        if work and self._engine.least:
+            per_worker = min(per_worker, max(1, int(work / (workers * self._engine.least))))
+        return min(count, per_worker * workers)
 
     def stream(self) -> Stream[Any]:
         return _DispatchStream(self._dispatcher, self._objective)

@@ -160,7 +160,7 @@ def _carried(call: Callable[..., Any], *arguments: Any) -> Any:
 class ThreadEngine(ExecutorEngine):
     """Threads of this process, for compiled functions that release the interpreter lock."""
 
-    slow, least, ahead = 0.002, 0.002, 10**6  # a task costs some 50 microseconds, and its queue nothing
+    slow, least, ahead = 0.002, 0.004, 10**6  # a task costs some 50 microseconds, and its queue nothing
 
     def clock(self, workers: int) -> float:
         return time.process_time()  # a busy machine makes no task longer
