@@ -225,6 +225,6 @@ def test_reproduce_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     arguments = ["reproduce", "rl", "--full", "--env", "hopper-v4", "--methods", "cones", "--seeds", "1"]
     assert main([*arguments, "--timesteps", "1", "--out", str(tmp_path)]) == 0
     output = capsys.readouterr()
-    assert "1 runs, results in" in output.err
+    assert "1 run, results in" in output.err
     assert "paused" in output.err
     assert "CoNES on Hopper-v4: 1 of 10 seeds; stopped at" in output.out

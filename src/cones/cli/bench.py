@@ -49,7 +49,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     bench = commands.add_parser("bench", help=text, description=BENCH, formatter_class=raw)
     kinds = bench.add_subparsers(dest="benchmark", metavar="BENCHMARK", required=True)
     text = "COCO suites: bbob, bbob-largescale, ..."
-    coco = kinds.add_parser("coco", parents=[common], help=text, description=COCO, formatter_class=raw)
+    coco = kinds.add_parser(
+        "coco", usage="cones bench coco [options]", parents=[common], help=text, description=COCO, formatter_class=raw
+    )
     what = coco.add_argument_group("problems")
     what.add_argument("--suite", metavar="NAME", default="bbob-largescale", help="default: bbob-largescale")
     for name, text in (

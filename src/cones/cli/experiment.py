@@ -120,6 +120,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
     again = commands.add_parser(
         "reproduce",
+        usage="cones reproduce (functions | rl | adaptive | robustness) [options]",
         parents=[common],
         help="reproduce the paper's experiments, and those on adaptive radii",
         description=REPRODUCE,
@@ -201,7 +202,10 @@ def _run(
     if options.workers is not None:
         check_integer("--workers", options.workers, 1)
     count = sum(map(only, experiment.runs()))
-    print(f"{experiment.title or experiment.name}: {count} runs, results in {folder.path}", file=sys.stderr)
+    print(
+        f"{experiment.title or experiment.name}: {count} run{'s' if count != 1 else ''}, results in {folder.path}",
+        file=sys.stderr,
+    )
     outcome = run_experiment(experiment, folder.path, only=only, pause=pause, workers=options.workers)
     if outcome.interrupted:
         print("cones: interrupted; the same command goes on from here", file=sys.stderr)

@@ -69,6 +69,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     text = "minimise a Python function or a program's output"
     parser = commands.add_parser(
         "minimize",
+        usage="cones minimize (MODULE:FUNCTION | --command CMD)\n"
+        "                      (--x0 X | --dim N | --space FILE) [options]",
         parents=[common],
         help=text,
         description=DESCRIPTION,

@@ -67,7 +67,9 @@ TASK_SETTINGS = (
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     raw = argparse.RawDescriptionHelpFormatter
     text = "train a policy on a gymnasium environment"
-    train = commands.add_parser("train", parents=[common], help=text, description=TRAIN, formatter_class=raw)
+    train = commands.add_parser(
+        "train", usage="cones train ENV [options]", parents=[common], help=text, description=TRAIN, formatter_class=raw
+    )
     train.add_argument("task", metavar="ENV", help="the id of an environment, or MODULE:NAME")
     add_method(train, "cones")
     train.add_argument("--seed", metavar="K", type=int, default=0, help="seed of the run (default 0)")

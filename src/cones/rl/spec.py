@@ -71,9 +71,12 @@ class TaskSpec:
 
     def specification(self) -> dict[str, Any]:
         data = asdict(self)
-        for name in ("env_kwargs", "common_starts", "early_end", "asynchronous", "start"):
+        for name in ("env_kwargs", "early_end", "asynchronous"):
             if not data[name]:
                 del data[name]  # records from before there was one are the same
+        for name in ("common_starts", "start"):
+            if data[name] is None:
+                del data[name]
         return data
 
     @staticmethod
@@ -184,8 +187,8 @@ class TrainingRun:
 
     @property
     def start(self) -> str:
-        """The first mean."""
-        return self.task.start or (ZEROS if self.paper else RANDOM)
+        """The first mean. A linear policy has no hidden units: it starts from zeros."""
+        return self.task.start or (ZEROS if self.paper or not self.task.hidden else RANDOM)
 
     @property
     def common_starts(self) -> bool:
@@ -193,11 +196,11 @@ class TrainingRun:
         return self.paper is None if self.task.common_starts is None else self.task.common_starts
 
     def specification(self) -> dict[str, Any]:
-        task = {**self.task.specification(), "sigma": self.sigma}
-        chosen = {"common_starts": self.common_starts, "start": self.start if self.start != ZEROS else None}
-        task |= {
-            name: value for name, value in chosen.items() if value
-        }  # what it was before there was a choice is left out
+        task = {**self.task.specification(), "sigma": self.sigma, "common_starts": self.common_starts}
+        task["start"] = None if self.start == ZEROS else self.start
+        for name in ("common_starts", "start"):
+            if not task[name]:
+                del task[name]  # records from before there was another one are the same
         return {
             "task": task,
             "method": self.method.method,
