@@ -125,6 +125,13 @@ def test_other_axes() -> None:
     assert places[-1] == min(seed.history["seconds"][-1] for seed in seeds)
 
 
+def test_a_result_of_the_command_line_has_the_colour_of_its_method(tmp_path: Path) -> None:
+    history = {"evaluations": [1, 2], "mean_loss": [3.0, 1.0]}
+    (tmp_path / "a.json").write_text(json.dumps({"method": "NES", "history": history}))
+    (axis,) = cones.plot(tmp_path / "a.json").axes
+    assert axis.lines[0].get_color() == COLOURS["NES"]
+
+
 def test_a_panel_is_there_only_if_its_data_is() -> None:
     history = dict(run(method="nes").history)
     assert "radii" not in titles(cones.plot({**history, "mean_radius": np.full(12, np.nan)}))

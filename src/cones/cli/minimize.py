@@ -186,7 +186,7 @@ def _write(options: argparse.Namespace, result: OptimizeResult) -> int:
     report = {
         "x": plain_values(result.x),
         "fun": _number(result.fun),
-        **{name: result[name] for name in ("nfev", "nit", "restarts", "success", "stop", "message")},
+        **{name: result[name] for name in ("method", "nfev", "nit", "restarts", "success", "stop", "message")},
         **_noise(result),
         **{name: result[name] for name in ("ended", "saved") if name in result},
         "failures": {"count": int(result.history["failures"].sum())},

@@ -119,7 +119,8 @@ def _read(path: Path) -> list[Found]:
 
         return [_of_record(read_record(path), path)]
     if path.suffix == ".json":
-        return [Found(_of_json(path), path.stem)]
+        columns, method = _of_json(path)
+        return [Found(columns, path.stem, method=method)]
     if path.name.endswith(".policy.npz"):
         raise InputError(f"{path}: a policy holds no history; name its folder, or the record beside it")
     from cones.run.checkpoint import load
@@ -149,7 +150,8 @@ def _of_record(record: Record, path: Path) -> Found:
         raise InputError(f"{path}: expected a record of cones ({error})") from None
 
 
-def _of_json(path: Path) -> Columns:
+def _of_json(path: Path) -> tuple[Columns, str]:
+    """The history, and the name of the method if it is there."""
     try:
         data = parsed_json(path.read_text())
         history = data["history"]
@@ -157,4 +159,4 @@ def _of_json(path: Path) -> Columns:
         raise InputError(f"{path}: expected the JSON that `cones minimize --out` writes, with its history") from None
     if not isinstance(history, dict):
         raise InputError(f"{path}: expected a history by column")
-    return columns_from(history, str(path))
+    return columns_from(history, str(path)), str(data.get("method", ""))
