@@ -15,15 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
+from cones.experiments import figures
 from cones.experiments.figures import draw_figures, seeds_shown
 from cones.experiments.report import write_report
 from cones.experiments.session import session_of
-from cones.experiments.summary import Summary, summarise
+from cones.experiments.summary import Group, Summary, summarise
 from cones.experiments.toml import experiment_from
 from cones.plots.colours import COLOURS, colour_of
 from cones.plots.drawing import log_floor, make_log, new_figure, wants_log
 from cones.plots.labels import label_ends, spaced
-from cones.records import Folder, execute
+from cones.records import Folder, Record, execute
 
 pytest.importorskip("matplotlib")
 
@@ -100,9 +101,35 @@ def test_places_of_names_are_the_nearest_that_are_apart(values: list[float]) -> 
     assert ((found - wanted) ** 2).sum() <= best.fun + 1e-5
 
 
+def test_seeds_left_at_a_target_end_in_a_dot_and_have_no_common_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    def record(timesteps: list[float], rewards: list[float]) -> Record:
+        columns = {"timesteps": np.array(timesteps), "mean_reward": np.array(rewards)}
+        return Record(run={}, environment={}, finished=False, stop="", columns=columns)
+
+    def group(method: str, records: list[Record]) -> Group:
+        return Group("Task", method, "", len(records), "timesteps", 10**6, records, target=5.0)
+
+    early = group("CoNES adaptive", [record([10, 20], [1, 6]), record([10, 20, 100], [0, 2, 7])])
+    late = group("CoNES", [record([100, 1000, 2000], [0, 1, 4]), record([100, 1000, 2000], [0, 6, 5])])
+    assert (early.ends_together, late.ends_together) == (False, True)
+    figure = new_figure((4.0, 3.0))
+    axis = figure.subplots()
+    summary = Summary({"tasks": [1], "methods": []}, [], [early, late])
+    figures._panel(axis, summary, "Task", "mean_reward", summary.methods, figures._spends_unlike([early, late]))
+    assert axis.get_xscale() == "log"
+    lines = [(line.get_xdata(), line.get_ydata(), line.get_marker(), line.get_linewidth()) for line in axis.lines]
+    dots = [(float(x[0]), float(y[0])) for x, y, marker, _ in lines if marker == "o" and len(x) == 1]
+    assert dots == [(20.0, 6.0), (100.0, 7.0)]  # not the seed that went on, nor the one that never got there
+    means = [list(y) for x, y, _, width in lines if width > 1.0 and len(x) > 1 and x[0] > 1.0]
+    assert means == [[0.0, 3.5, 4.5]]
+    assert not figures._spends_unlike([late, late])
+
+
 def test_colours_belong_to_methods() -> None:
     assert colour_of("CoNES", ["CoNES"]) == colour_of("CoNES", ["ES", "CoNES", "mine"]) == COLOURS["CoNES"]
     assert colour_of("cones", ["cones"]) == colour_of("CoNES adaptive", ["ES"]) == COLOURS["CoNES"]
+    both = ["CoNES", "CoNES adaptive"]
+    assert [colour_of(name, both) for name in both] == [COLOURS["CoNES paper"], COLOURS["CoNES"]]
     assert colour_of("pycma-diagonal", ["x"]) == COLOURS["PyCMA diagonal"]
     assert len({colour_of(name, ["ES", "mine", "yours"]) for name in ("ES", "mine", "yours")}) == 3
     assert len(set(COLOURS.values())) == len(COLOURS)

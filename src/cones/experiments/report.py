@@ -69,6 +69,8 @@ def _data(summary: Summary) -> dict[str, Any]:
             lines = []
             for group in groups:
                 x, mean, deviation = group.curve(column)
+                if not group.ends_together:
+                    x, mean, deviation = x[:0], mean[:0], deviation[:0]
                 kept = _kept(x.size, MOST_POINTS)
                 lines.append(
                     {

@@ -52,6 +52,16 @@ class Group:
         """A column of each seed against what it has spent, where it was measured."""
         return [measured(record.columns[self.axis], record.columns[column]) for record in self.records]
 
+    @property
+    def ends(self) -> Vector:
+        """Where the seeds end."""
+        return np.array([record.columns[self.axis][-1] for record in self.records])
+
+    @property
+    def ends_together(self) -> bool:
+        """True if a mean over seeds covers most of each; seeds that are left at a target may end far apart."""
+        return bool(2.0 * self.ends.min() >= self.ends.max())
+
     def at_end(self, column: str) -> tuple[float, float]:
         """Mean and standard deviation over seeds at the end of the shortest seed."""
         _, mean, deviation = self.curve(column)
@@ -66,13 +76,11 @@ class Group:
     @property
     def spent(self) -> int:
         """Evaluations or timesteps that every seed has spent."""
-        return int(min(record.columns[self.axis][-1] for record in self.records))
+        return int(self.ends.min())
 
     def seconds_each(self) -> float:
         """Seconds per evaluation or timestep."""
-        return sum(record.seconds for record in self.records) / sum(
-            float(record.columns[self.axis][-1]) for record in self.records
-        )
+        return sum(record.seconds for record in self.records) / float(self.ends.sum())
 
     @property
     def label(self) -> str:

@@ -125,7 +125,7 @@ def _target(group: Group, arrival: float) -> list[str]:
 
 def _never(group: Group, each: Vector) -> str:
     """Said of a mean over seeds, which ends with the shortest; if that was left at the target, nothing can be said."""
-    ends = np.array([record.columns[group.axis][-1] for record in group.records])
+    ends = group.ends
     left_there = ends.min() < ends.max() and not np.isnan(each[ends == ends.min()]).any()
     return "-" if left_there else f"not in {group.spent:.3g}"
 

@@ -39,7 +39,12 @@ BY_KEY = {_key(method): colour for method, colour in COLOURS.items()}
 
 
 def colour_of(method: str, methods: Sequence[str]) -> str:
-    """The colour of a method in a figure that shows `methods`. Those without one of their own get what is left."""
+    """The colour of a method in a figure that shows `methods`. Those without one of their own get what is left.
+
+    Beside "CoNES adaptive", "CoNES" is the paper's.
+    """
+    if method == "CoNES" and "CoNES adaptive" in methods:
+        return COLOURS["CoNES paper"]
     if own := BY_KEY.get(_key(method)):
         return own
     used = {BY_KEY[_key(name)] for name in methods if _key(name) in BY_KEY}
