@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack, get_args
 
 from numpy.typing import ArrayLike
 
-from cones.baselines import CMA, SepCMA
+from cones.baselines import CMA, PGPE, OpenES, SepCMA
 from cones.beliefs import Belief, ExponentialFamily, LowRankGaussian
 from cones.checks import check_vector
 from cones.component import component_from
@@ -193,7 +193,7 @@ def CoNES(
 
 METHODS: dict[str, Callable[..., Strategy]] = {
     "es": ES, "nes": NES, "cones": CoNES, "ars": ARS, "tres": TRES, "more": MORE, "trcma": TRCMA,
-    "cma": CMA, "sepcma": SepCMA,
+    "cma": CMA, "sepcma": SepCMA, "openes": OpenES, "pgpe": PGPE,
 }  # fmt: skip
 OWN = {
     "sigma0": "Initial standard deviation, one number or one per coordinate.",
@@ -208,7 +208,7 @@ OWN = {
     '"low_rank", "convex,radius=R", or "module:Class". ARS, TRES, MORE and TRCMA: the step rule, by default "ars", '
     '"plain", "more" and "tr_cma".',
     "diagonal": "CMA: a diagonal covariance throughout.",
-    "options": "CMA: further options of PyCMA by name.",
+    "options": "CMA: further options of PyCMA by name. OpenES and PGPE: another optimizer with its settings.",
 }
 
 

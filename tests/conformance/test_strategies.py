@@ -37,6 +37,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "trcma": [{}, {"step": "tr_cma,shape=4", "belief": "diagonal"}],
     "cma": [{}, {"diagonal": True}],
     "sepcma": [{}],
+    "openes": [],  # JAX compiles every strategy for seconds: tests/baselines/test_evosax.py
+    "pgpe": [],
 }
 EVERY = [
     pytest.param(method, settings, id=",".join([method, *(f"{key}={value}" for key, value in settings.items())]))

@@ -196,7 +196,8 @@ def slow(x: np.ndarray) -> float:
     [
         (
             {"method": "cmaes"},
-            "method: expected one of 'es', 'nes', 'cones', 'ars', 'tres', 'more', 'trcma', 'cma', 'sepcma', got",
+            "method: expected one of 'es', 'nes', 'cones', 'ars', 'tres', 'more', 'trcma', 'cma', 'sepcma', 'openes', "
+            "'pgpe', got",
         ),
         ({"checkpoint_every": 5}, "checkpoint_every: expected together with checkpoint"),
         ({"checkpoint_every": 0, "checkpoint": "x"}, "checkpoint_every: expected at least 1, got 0"),

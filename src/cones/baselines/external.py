@@ -123,7 +123,7 @@ class ExternalOptimizer(Strategy):
 
     def _sample(self) -> Matrix:
         self._solutions = self._ask(self.engine)
-        candidates = np.array(self._solutions)
+        candidates = np.array(self._solutions, np.float64)
         return candidates if self.box is None else self.box.reflect(candidates)
 
     def _move(self, losses: Vector, told: Told | None = None) -> Outcome:
@@ -141,9 +141,9 @@ class ExternalOptimizer(Strategy):
         return Outcome(belief, None, {"step": float(np.linalg.norm(belief.mean - before)), "kl": math.nan})
 
 
-def import_package(name: str, method: str) -> Any:
-    """Import the package of a method."""
-    require_extra(name, "cma", f"method: {method}")
+def import_package(name: str, method: str, extra: str = "cma") -> Any:
+    """Import the package of a method, or a module of it."""
+    require_extra(name.partition(".")[0], extra, f"method: {method}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyCMA warns if matplotlib is missing
         return importlib.import_module(name)

@@ -33,6 +33,7 @@ EXTRAS = {
     "mosek": ("mosek", "the paper's cone solver; needs a licence"),
     "cma": ("cma", 'CMA-ES (method "cma")'),
     "cmaes": ("cma", 'separable CMA-ES (method "sepcma")'),
+    "evosax": ("peers", 'OpenAI-ES and PGPE (methods "openes" and "pgpe")'),
     "matplotlib": ("experiments", "figures"),
     "gymnasium": ("rl", "reinforcement learning environments"),
     "mujoco": ("rl", "the paper's tasks; 3.3.0 is the fastest on them"),

@@ -26,7 +26,7 @@ __all__ = ["LABELS", "RATES", "MethodSpec", "file_name", "method_from", "seeds_f
 
 LABELS = {
     "es": "ES", "nes": "NES", "cones": "CoNES", "ars": "ARS", "tres": "TR-ES", "more": "MORE", "trcma": "TR-CMA",
-    "cma": "CMA", "sepcma": "SepCMA",
+    "cma": "CMA", "sepcma": "SepCMA", "openes": "OpenES", "pgpe": "PGPE",
 }  # fmt: skip
 # The optimizer and its settings, which stand beside the method's.
 RATES = ("optimizer", "learning_rate", "variance_learning_rate", "momentum")

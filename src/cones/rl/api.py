@@ -77,7 +77,7 @@ def train(
     Args:
         task: its id, such as "Swimmer-v4"; "module:Name-v0" imports the module that registers it first. Or its class,
             a function that makes it, an environment or a vector environment; each worker makes its own.
-        method: "cones", "es", "nes", "ars", "tres", "more", "trcma", "cma" or "sepcma".
+        method: "cones", "es", "nes", "ars", "tres", "more", "trcma", "cma", "sepcma", "openes" or "pgpe".
         env_kwargs: keyword arguments that the environment is made with.
         timesteps: the budget of training steps; the paper's for its tasks, 10^6 for others by default.
         rng: the seed. A run with the same seed gives the same numbers, wherever its episodes run.

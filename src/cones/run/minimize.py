@@ -116,7 +116,8 @@ def minimize(
             path of a checkpoint, or a belief. Mean and spread come from it; see `cones.start_from`. From 41 to 1000
             dimensions the first evaluations refine a start that evaluations have given; see `cones.run.refine`.
         args: further arguments of `fun`; a value that is not a tuple is a single argument.
-        method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; "cma" or "sepcma".
+        method: "cones", "nes", "es"; its relatives "ars", "tres", "more", "trcma"; those of other packages "cma",
+            "sepcma", "openes" and "pgpe".
         sigma0: initial standard deviation, one number or one per coordinate; see `cones.CoNES`.
         constraints: SciPy's `LinearConstraint`, `NonlinearConstraint` or dicts with type and fun, one or a list. They
             are evaluated with `fun`, by the same workers; with `vectorized` their functions take a (k, n) array, too,
