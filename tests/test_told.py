@@ -92,5 +92,5 @@ def test_a_candidate_of_another_run_is_named_beside_a_population() -> None:
     es = cones.CoNES([1.0, 2.0, 3.0], rng=0)
     es.ask()
     es.ask(1)
-    with pytest.raises(cones.InputError, match="row 0, which is none of them: it is of another run"):
+    with pytest.raises(cones.InputError, match="row 0, which is none of them: it is from another run"):
         es.tell(cones.CoNES([1.0, 2.0, 3.0], rng=5).ask(1), [1.0])

@@ -411,7 +411,7 @@ class TestFailingWrites:
 
 
 def test_an_implied_budget_stays_implied(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("cones.progress.stopping.DEFAULT_MAXITER", 5)
+    monkeypatch.setattr("cones.progress.limits.DEFAULT_MAXITER", 5)
     path, off = tmp_path / "run.ckpt", {"xtol": None, "ftol": None, "stagnation": None}
     assert cones.minimize(sphere, [3.0] * 4, rng=0, vectorized=True, checkpoint=path, **off).stop == "maxiter"
     assert cones.resume(path, sphere, ftarget=-1.0).nit == 5

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ from cones.baselines.external import ExternalOptimizer, import_package
 from cones.beliefs import DiagonalGaussian
 from cones.checks import check_integer
 from cones.errors import InputError
-from cones.progress.stopping import check_limits
+from cones.progress.limits import check_limits
 from cones.sampling import Rng, seed_from
 from cones.types import Vector
 
@@ -135,8 +135,11 @@ def PGPE(
     return _begin(PGPEStrategy, "PGPE", x0, sigma0, bounds, popsize, options, rng, limits)
 
 
+SomeStrategy = TypeVar("SomeStrategy", bound=EvosaxStrategy)
+
+
 def _begin(
-    strategy: Any,
+    strategy: type[SomeStrategy],
     method: str,
     x0: ArrayLike,
     sigma0: ArrayLike | None,
@@ -145,7 +148,7 @@ def _begin(
     options: Mapping[str, Any] | None,
     rng: Rng,
     limits: dict[str, Any],
-) -> Any:
+) -> SomeStrategy:
     if check_integer("popsize", popsize, 2) % 2:
         raise InputError(f"popsize: expected an even number, got {popsize}")
     if options is not None and not isinstance(options, Mapping):

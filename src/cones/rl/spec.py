@@ -214,7 +214,7 @@ class TrainingRun:
         settings, unit = self.settings, network.deviations()
         if self.method.method in ("cones", "nes", "es"):
             settings.setdefault("popsize", popsize_for(network.dim))
-        popsize = settings.get("popsize", popsize_for(network.dim))
+        popsize = check_integer("popsize", settings.get("popsize", popsize_for(network.dim)), 1)
         sigma = self.sigma or unit * min(1.0, SPREAD * math.sqrt(popsize / network.dim))
         if settings.get("radius") == ADAPTIVE:
             hold = max(HELD_SPREADS * _size(sigma), _size(unit))
