@@ -314,6 +314,8 @@ def test_components_may_be_objects(tmp_path: Path) -> None:
 def test_settings_that_no_record_can_hold_are_refused_before_training() -> None:
     with pytest.raises(InputError, match="estimator: expected something that a record can hold"):
         rl.train("CartPole-v1", timesteps=60, estimator=object())
+    with pytest.raises(InputError, match="step: expected something that a record can hold"):
+        rl.train("CartPole-v1", timesteps=60, step={"name": "balls", "hold": float("nan")})
     with pytest.raises(InputError, match="step: expected neither radius"):
         rl.train("CartPole-v1", timesteps=60, radius=cones.Balls(), step="balls")
 

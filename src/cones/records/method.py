@@ -120,8 +120,8 @@ def _written(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
         written["step"] = written.pop("radius")
     for key, value in written.items():
         try:
-            json.dumps(value)
-        except TypeError:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
             raise InputError(
                 f"{place}{key}: expected something that a record can hold, such as a number, a text or a component "
                 f"of `cones`, got {value!r:.80}"

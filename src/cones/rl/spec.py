@@ -29,14 +29,14 @@ __all__ = ["TASK_KEYS", "TaskSpec", "TrainingRun", "new_run", "task_from"]
 # For tasks that are not the paper's.
 OTHERS = {"hidden": 16, "learning_rate": 0.05, "variance_learning_rate": 0.05}
 # A training run has a few hundred iterations, and its episodes are noisy. With the smaller first radius of
-# `radius="adaptive"` elsewhere, the mean of HalfCheetah's policies hardly moves for 10^6 timesteps.
+# `radius="adaptive"` elsewhere, HalfCheetah is slower.
 FIRST_RADIUS = 1.2
 # Weights that only grow saturate all units, and what is learnt last is a gait between the bounds of the actions. They
 # are held at this many initial spreads, or at the size for which units have inputs of variance 1, if that is more.
 HELD_SPREADS = 3.0
 # The spread is SPREAD sqrt(popsize / n) of the size by fan-in, or that size if it is less. In each iteration the mean
 # moves by about half a spread per weight, most of it noise, and n weights take some n / popsize iterations to learn:
-# in that time noise moves weights by 1.5 times their size. With half of it Hopper's policies keep standing still.
+# in that time noise moves weights by 1.5 times their size. With less, more of Hopper's policies keep standing still.
 SPREAD = 3.0
 ADAPTIVE, ZEROS, RANDOM = "adaptive", "zeros", "random"
 START = 3  # what random numbers are for; the others are in `cones.rl.training`
