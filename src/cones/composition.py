@@ -74,9 +74,10 @@ class Settings(Limits, total=False):
     ]
     restarts: Annotated[
         int | Text | Restarts | None,
-        "What follows a descent that ends by xtol, ftol, stagnation or divergence while budget is left: a number of "
-        'restarts, each with twice the popsize; "auto" ("bipop"): a search along the axes if the loss is separable, '
-        'then large and small populations in turn, from random starts; "growing", or "module:Class". 0 by default; '
+        "What follows a descent that ends by xtol, ftol, stagnation, plateau or divergence while budget is left: a "
+        'number of restarts, each with twice the popsize; "auto" ("bipop"): a search along the axes if the loss is '
+        'separable, then large and small populations in turn, from random starts; "growing"; "refining", for noisy '
+        'losses with `plateau`: narrower from the mean, then anew; or "module:Class". 0 by default; '
         "minimize decides from the budget.",
     ]
     noisy: Annotated[

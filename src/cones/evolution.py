@@ -196,7 +196,7 @@ class EvolutionStrategy(IncrementalStrategy):
             return
         if reason is not None and reason.name not in (*ENDS_OF_DESCENT, SEARCHED.name):
             return
-        rng = generator(self.noise.seed, state.restarts)
+        rng, level = generator(self.noise.seed, state.restarts), math.inf if search is not None else self._level()
         end = DescentEnd(
             state.restarts,
             self.first_popsize,
@@ -206,13 +206,13 @@ class EvolutionStrategy(IncrementalStrategy):
             1.0 - share_spent(self.criteria, state),
             self._is_searchable(),
             search is not None and search.found,
+            level,
         )
         following, policy = checked_pair(
             self.restarts.next(state.earlier.policy, end, rng), (NextDescent, type(None)), self.restarts
         )
         if following is None:
             return
-        level = math.inf if search is not None else self._level()
         better = level < state.earlier.level or state.earlier.belief is None
         feasible = state.descent.violation <= state.catol and self.ends_feasible()
         converged = state.descent.best if reason is not None and reason.success and feasible else math.inf
@@ -225,6 +225,9 @@ class EvolutionStrategy(IncrementalStrategy):
             popsize = max(components.popsize, 2)
         elif following.at_found and search is not None and isinstance(self.start, Gaussian):
             belief = found_by(search, self.start)
+        elif following.at_mean and isinstance(self.start, Gaussian) and isinstance(state.belief, Gaussian):
+            ratios = state.belief.standard_deviations() / self.start.standard_deviations()
+            belief = self.start.restarted(state.belief.mean, following.factor).scaled(ratios)
         anew = replace(
             state,
             belief=belief,
@@ -235,7 +238,12 @@ class EvolutionStrategy(IncrementalStrategy):
             began=state.iteration,
             began_evaluations=state.evaluations,
             lagrangian=state.lagrangian and self.new_lagrangian(state.lagrangian.count),
-            descent=Descent(improved=state.iteration, plan=following.plan, limit=following.limit),
+            descent=Descent(
+                improved=state.iteration,
+                plan=following.plan,
+                limit=following.limit,
+                at_mean=following.at_mean,
+            ),
             earlier=Earlier(
                 state.belief if better else state.earlier.belief,
                 level if better else state.earlier.level,

@@ -53,6 +53,13 @@ CASES = [
         (STATE, history_of(best=[1.0] * 30, mean_loss=[2.0] * 30)),
         False,
     ),
+    (
+        "plateau",
+        30,
+        (STATE, history_of(best=[1.0] * 30, mean_loss=FALLING)),
+        (STATE, history_of(best=[1.0] * 30, mean_loss=[*FALLING[:12], *[18.0] * 18])),
+        False,
+    ),
 ]
 
 

@@ -72,7 +72,11 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "sgd": [{}, {"learning_rate": 0.3, "variance_learning_rate": 0.1, "momentum": 0.9}],
         "direct": [{}],
     },
-    "restarts": {"growing": [{}, {"limit": 3}], "bipop": [{}, {"limit": 4, "share": 0.25}]},
+    "restarts": {
+        "growing": [{}, {"limit": 3}],
+        "bipop": [{}, {"limit": 4, "share": 0.25}],
+        "refining": [{}, {"limit": 3, "factor": 0.5}],
+    },
     "criterion": {
         "ftarget": [{"limit": -1.5}],
         "xtol": [{"limit": 1e-3}],
@@ -81,6 +85,7 @@ SETTINGS: dict[str, dict[str, list[dict[str, Any]]]] = {
         "maxiter": [{"limit": 31}],
         "maxtime": [{"limit": 2.5}],
         "stagnation": [{"limit": 10}, {"limit": 120, "popsize": 8}],
+        "plateau": [{"limit": 10}, {"limit": 31, "share": 0.2}],
     },
 }
 # Beliefs are made from a mean and deviations, not from settings; `helpers.random_belief` makes others.

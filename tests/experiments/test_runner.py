@@ -75,6 +75,21 @@ def test_finished_runs_are_skipped_and_a_subset_can_be_run(tmp_path: Path) -> No
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+def test_a_record_that_lost_its_checkpoint_is_kept(tmp_path: Path) -> None:
+    """As of a folder that was packed and moved: the run would begin anew and write over what it had done."""
+    folder, run = Folder(tmp_path), small().runs()[0]
+    folder.claim(small().specification())
+    calls = iter(range(100))
+    assert not execute(session_of, run, folder, paused=lambda _: next(calls) == 2)
+    folder.checkpoint_path(run).unlink()
+    before, stream = folder.record_path(run).read_bytes(), io.StringIO()
+    outcome = run_experiment(small(), tmp_path, stream=stream)
+    assert (outcome.finished, outcome.skipped) == (3, 1)
+    assert "1 of them have a record without a checkpoint" in stream.getvalue()
+    assert folder.record_path(run).read_bytes() == before
+    assert not read_record(folder.record_path(run)).finished
+
+
 def test_a_folder_belongs_to_one_specification(tmp_path: Path) -> None:
     run_experiment(small(), tmp_path, stream=io.StringIO())
     before = sorted(path.name for path in Folder(tmp_path).runs.iterdir())

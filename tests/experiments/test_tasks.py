@@ -228,3 +228,18 @@ def test_reproduce_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "1 run, results in" in output.err
     assert "paused" in output.err
     assert "CoNES on Hopper-v4: 1 of 10 seeds; stopped at" in output.out
+
+
+def test_an_experiment_file_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        'name = "mine"\nseeds = 2\ntimesteps = 100_000\n[[tasks]]\ntask = "CartPole"\ntarget = 5.0\n[[tasks]]\n'
+        'task = "Acrobot-v1"\n[[methods]]\nmethod = "cones"\n'
+    )
+    arguments = ["run", str(spec), "--env", "cartpole-v1", "--seeds", "1", "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--until-target"]) == 0
+    output = capsys.readouterr()
+    assert "1 run, results in" in output.err
+    assert "CoNES on CartPole-v1: 1 of 2 seeds; stopped at" in output.out  # any policy is worth more than 5
+    assert main(["run", str(spec), "--env", "Nothing-v0"]) == 2
+    assert "--env: expected some of CartPole-v1, Acrobot-v1" in capsys.readouterr().err

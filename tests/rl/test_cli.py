@@ -162,7 +162,10 @@ def test_play_draws_off_screen(tmp_path: Path) -> None:
         (["evaluate", "nowhere"], "nowhere: no such policy"),
         (["play", "nowhere", "--video", "a.mp4"], "nowhere: no such policy"),
         (["reproduce", "functions", "--sweep"], "--sweep: expected with `cones reproduce rl` only"),
-        (["reproduce", "functions", "--env", "Hopper-v4"], "--env: expected with `cones reproduce rl` only"),
+        (
+            ["reproduce", "functions", "--env", "Hopper-v4"],
+            "--env: expected for policies, and functions-quick has none",
+        ),
         (["reproduce", "rl", "--env", "Ant-v4"], "--env: expected some of Swimmer-v4, got ant-v4"),
         (["reproduce", "rl", "--seeds", "99"], "--seeds: the experiment has 1 seeds, got 99"),
         (["reproduce", "rl", "--timesteps", "0"], "--timesteps: expected a positive number"),

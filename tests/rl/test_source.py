@@ -21,6 +21,7 @@ from cones.rl.physics import PHYSICS
 from cones.rl.rollouts import episode_of
 from cones.rl.source import Source, source_from
 from cones.rl.spaces import action_from, describe_spaces, flat, flat_size
+from cones.rl.spec import new_run, task_from
 
 SETTINGS: dict[str, Any] = {"timesteps": 100, "popsize": 4, "hidden": [], "evaluation_episodes": 1, "rng": 3}
 
@@ -54,6 +55,15 @@ def test_all_of_them_train_alike(task: Any) -> None:
     np.testing.assert_array_equal(
         rl.evaluate(trained.policy, 3, threads=1).returns, rl.evaluate(expected.policy, 3, threads=1).returns
     )
+
+
+def test_an_id_without_a_version_is_the_newest_and_runs_in_compiled_episodes() -> None:
+    assert source_from("Hopper") == source_from("Hopper-v5")
+    assert source_from("Hopper").name in PHYSICS
+    assert new_run(source_from("CartPole"), "cones", 0, 100, {}).task.task == "CartPole-v1"
+    assert source_from("environments:Point").name == "environments:Point"
+    assert source_from("NoSuchTask").name == "NoSuchTask"  # an error when it is made
+    assert task_from({"task": "Swimmer", "timesteps": 10}).task == "Swimmer-v5"
 
 
 def test_whatever_makes_an_environment_goes_to_processes() -> None:

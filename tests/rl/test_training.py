@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ from cones.experiments.summary import summarise
 from cones.experiments.toml import experiment_from
 from cones.progress.stopping import CALLBACK, StopReason
 from cones.records import Folder, execute, read_record
+from cones.restarts import Refining
 from cones.rl.policy import Network
-from cones.rl.rollouts import Rollouts
+from cones.rl.rollouts import Placement, Rollouts
 from cones.rl.spec import TrainingRun
 from cones.rl.tasks import PAPER
 from cones.rl.training import Training, TrainingPause
@@ -28,7 +31,11 @@ from cones.run.iterate import Observer, iterate
 
 def run_of(method: str = "cones", task: str = "Hopper-v4", timesteps: int = 14_000, **more: Any) -> TrainingRun:
     entry = {"task": task, "timesteps": timesteps, "evaluate_every": 3, "evaluation_episodes": 2, "hidden": 4, **more}
-    own = {"method": "cones", "radius": "adaptive"} if method == "adaptive" else {"method": method}
+    own: dict[str, Any] = {"method": method}
+    if method in ("adaptive", "restarting"):
+        own = {"method": "cones", "radius": "adaptive"}
+    if method == "restarting":  # after every few iterations
+        own |= {"restarts": "refining", "plateau": 3, "popsize": 4}
     experiment = experiment_from({"name": "t", "tasks": [entry], "methods": [own]})
     run = experiment.runs()[0]
     assert isinstance(run, TrainingRun)
@@ -62,9 +69,10 @@ def new(path: Path) -> Folder:
     return folder
 
 
-@pytest.mark.parametrize("method", ["cones", "adaptive", "nes", "es", "cma", "sepcma"])
+@pytest.mark.parametrize("method", ["cones", "adaptive", "restarting", "nes", "es", "cma", "sepcma"])
 def test_a_run_in_pieces_is_the_run_in_one(method: str, tmp_path: Path) -> None:
-    run = run_of(method)
+    budget = 14_000 if method != "restarting" else 30_000
+    run = run_of(method, timesteps=budget)
     straight, broken = new(tmp_path / "straight"), new(tmp_path / "broken")
     assert execute(Training, run, straight)
     calls = iter(range(10**6))
@@ -73,7 +81,8 @@ def test_a_run_in_pieces_is_the_run_in_one(method: str, tmp_path: Path) -> None:
     one, other = columns_of(straight, run), columns_of(broken, run)
     for name, column in one.items():
         np.testing.assert_array_equal(column, other[name], err_msg=name)
-    assert one["timesteps"][-1] >= 14_000 > one["timesteps"][-2]
+    assert one["timesteps"][-1] >= budget > one["timesteps"][-2]
+    assert method != "restarting" or one["restart"][-1] > 1
     policies = [rl.load_policy(folder.path) for folder in (straight, broken)]
     np.testing.assert_array_equal(policies[0].parameters, policies[1].parameters)
     np.testing.assert_array_equal(policies[0].scale, policies[1].scale)
@@ -192,6 +201,93 @@ def test_other_tasks_have_a_popsize_by_their_weights_and_hold_their_size() -> No
     assert narrow.algorithm.step.hold == pytest.approx(size)
 
 
+def test_hidden_units_of_the_first_candidates_have_inputs_of_variance_one_or_little_more() -> None:
+    observations = np.random.default_rng(0).standard_normal((50, 17))
+    # A spread of 0.42 of the size by fan-in, to which the mean adds 1, and one of all of it, to which it adds 1/2.
+    for size, units, of_weights, of_biases in ((17, 50, 1.18, 0.18), (3, 4, 1.25, 1.0)):
+        network, inputs = Network((size, units, 1)), []
+        for seed in range(400 // units):
+            candidates = replace(run_of("adaptive"), seed=seed).strategy(network).ask()
+            weights, biases, _ = np.split(candidates, [size * units, (size + 1) * units], axis=1)
+            inputs.append(observations[:, :size] @ weights.reshape(-1, size, units) + biases[:, None])
+        assert np.var(inputs) == pytest.approx((size * of_weights + of_biases) / (size + 1), rel=0.1)
+    mean = run_of("adaptive", sigma=10.0).strategy(network).state.belief.mean
+    assert not mean[12:].any()
+    assert mean[:12].all()
+
+
+def test_a_restart_learns_its_own_normaliser_and_the_best_policy_is_kept() -> None:
+    run = run_of("restarting", timesteps=60_000)
+    training = Training(run, placement=Placement(threads=1))
+    # Restarts, whether the descent began at the last mean, and how many observations the normaliser has seen.
+    seen: list[tuple[int, bool, int]] = []
+    kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    rewards: dict[bytes, set[float]] = {}  # of each policy that is kept
+
+    class Watch(Observer):
+        def told(self, seconds: float) -> None:
+            state = training.strategy.state
+            seen.append((state.restarts, state.descent.at_mean, training.normaliser.count))
+            belief, policy = training.strategy.best_belief(), training.policy()
+            np.testing.assert_array_equal(policy.parameters, belief.mean)
+            if belief is state.belief:
+                np.testing.assert_array_equal(policy.shift, training.normaliser.shift)
+            else:
+                kept.append((policy.parameters, policy.shift, policy.scale))
+                if training.iteration % run.task.evaluate_every == 0:
+                    rewards.setdefault(policy.parameters.tobytes(), set()).add(training.last("mean_reward"))
+
+    iterate(training.strategy, training.evaluator, [training, Watch()])
+    new = [(at_mean, count) for (before, *_), (after, at_mean, count) in pairwise(seen) if after > before]
+    assert len(new) > 2
+    assert {at_mean for at_mean, _ in new} == {True, False}
+    for at_mean, count in new:
+        assert (count > 0) == at_mean
+    # A policy that is kept keeps the normaliser it was trained with.
+    for one, other in pairwise(kept):
+        assert not (one[0] == other[0]).all() or ((one[1] == other[1]).all() and (one[2] == other[2]).all())
+    assert any((one[0] == other[0]).all() for one, other in pairwise(kept))
+    assert rewards
+    assert all(len(of_policy) == 1 for of_policy in rewards.values())  # or its luckiest evaluation would count
+
+
+@pytest.mark.parametrize("bad", [{"mean_reward": "x"}, [1.0]])
+def test_damaged_numbers_of_an_earlier_policy_are_refused(bad: Any) -> None:
+    training = Training(run_of("restarting"), placement=Placement(threads=1))
+    extra = {**training.state(), "earlier_test": bad}
+    with pytest.raises(CheckpointError, match="the checkpoint has earlier_test"):
+        Training(training.run, (training.strategy, extra))
+
+
+def test_adaptive_radii_start_anew_on_plateaus_and_nothing_else_does() -> None:
+    def strategy(method: str = "adaptive", **more: Any) -> Any:
+        run = run_of(method, **more)
+        run = replace(run, method=replace(run.method, settings={**run.method.settings, **settings}))
+        return run.strategy(Network((11, 50, 3)))
+
+    settings: dict[str, Any] = {}
+    by_default = strategy()
+    assert by_default.restarts == Refining()
+    assert [(c.name, c.limit) for c in by_default.criteria] == [("plateau", 150)]
+    assert strategy("cones", task="Pendulum-v1").restarts == Refining()
+    settings = {"popsize": 10}
+    assert strategy().criteria[0].limit == 226  # 3 n / popsize iterations of 753 weights
+    settings = {}
+    assert strategy("cones").restarts is None  # the paper's setting
+    assert strategy("nes", task="Pendulum-v1").restarts is None
+    assert strategy(asynchronous=True).restarts is None
+    settings = {"restarts": 0}
+    assert strategy().restarts is None
+    assert strategy().criteria == ()
+    for given in ("refining,factor=0.5", {"name": "refining", "factor": 0.5}, Refining(factor=0.5)):
+        settings = {"restarts": given}
+        for method in ("adaptive", "nes"):
+            assert strategy(method).restarts == Refining(factor=0.5)
+            assert [criterion.name for criterion in strategy(method).criteria] == ["plateau"]
+    settings = {"restarts": "refining", "plateau": 20}
+    assert [criterion.limit for criterion in strategy().criteria] == [20]
+
+
 def test_the_paper_s_settings_are_the_defaults() -> None:
     for task, paper in PAPER.items():
         experiment = experiment_from(
@@ -228,7 +324,7 @@ def test_adaptive_radii_have_no_learning_rates_and_are_the_default_elsewhere() -
     strategy = Training(run_of("adaptive")).strategy
     few_iterations = cones.radius.PathLength(1.2, largest=1e6)
     assert strategy.algorithm.step == cones.Balls(mean=few_iterations, hold=strategy.algorithm.step.hold)
-    assert strategy.criteria == ()  # the budget of timesteps is the one that counts
+    assert [criterion.name for criterion in strategy.criteria] == ["plateau"]  # which ends a descent, not the run
     with pytest.raises(InputError, match="optimizer: expected none with adaptive radii"):
         rl.train("Hopper-v4", timesteps=100, radius="adaptive", learning_rate=0.1)
 

@@ -82,6 +82,11 @@ def test_ftarget_xtol_ftol_and_stagnation_stop() -> None:
     noise = cones.minimize(lambda x: rng.standard_normal(), [3.0, 3.0], rng=0, maxiter=10_000, popsize=10)
     assert noise.stop == "stagnation"
     assert noise.nit < 1000
+    flat = cones.minimize(
+        lambda x: float(x @ x + rng.standard_normal()), [3.0, 3.0], rng=0, maxfev=5000, plateau=50, restarts=0
+    )
+    assert flat.stop == "plateau"
+    assert 50 <= flat.nit < 200
 
 
 def test_args_that_are_no_tuple_are_one_argument() -> None:

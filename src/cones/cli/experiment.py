@@ -30,7 +30,8 @@ RUN = """\
 Run an experiment that a TOML file declares: every method on every problem with
 every seed. Runs are spread over all cores. Each writes its record while it
 runs. After a crash or Ctrl-C the same command goes on: finished runs are
-skipped, and the others continue from their checkpoints.
+skipped, and the others continue from their checkpoints. A record whose
+checkpoint is gone is kept as it is.
 
 an experiment file:
   name = "mine"
@@ -132,19 +133,19 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     size.add_argument("--full", action="store_true", help="the paper's protocol")
     size.add_argument("--sweep", action="store_true", help="rl: the radii that the paper tried")
     size.add_argument("--ten", action="store_true", help="rl: ten other tasks")
-    again.add_argument("--env", metavar="A,B", help="rl: only these tasks")
-    again.add_argument("--timesteps", metavar="T", type=float, help="rl: pause each run after T timesteps")
-    again.add_argument(
-        "--until-target",
-        action="store_true",
-        help="rl: pause each run when its mean policy reaches the target",
-    )
     again.add_argument("--out", metavar="DIR", help="folder of results (default: cones-results/NAME)")
     _selection(again)
     again.set_defaults(call=reproduce)
 
 
 def _selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--env", metavar="A,B", help="policies: only these tasks")
+    parser.add_argument("--timesteps", metavar="T", type=float, help="policies: pause each run after T timesteps")
+    parser.add_argument(
+        "--until-target",
+        action="store_true",
+        help="policies: pause each run when its mean policy reaches the target",
+    )
     parser.add_argument("--methods", metavar="A,B", help="only methods with these labels")
     parser.add_argument("--seeds", metavar="K", type=int, help="only the first K seeds")
     parser.add_argument("--workers", metavar="K", type=int, help="runs at a time (default: one per core)")
@@ -152,15 +153,13 @@ def _selection(parser: argparse.ArgumentParser) -> None:
 
 def run_file(options: argparse.Namespace) -> int:
     experiment = read_experiment(options.spec)
-    return _run(experiment, options, _only(experiment, options), Pause())
+    return _run(experiment, options)
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    on_tasks = options.what == "rl"
-    if not on_tasks:
-        for name in ("sweep", "ten", "env", "timesteps", "until_target"):
-            if getattr(options, name):
-                raise InputError(f"--{name.replace('_', '-')}: expected with `cones reproduce rl` only")
+    for name in ("sweep", "ten"):
+        if options.what != "rl" and getattr(options, name):
+            raise InputError(f"--{name}: expected with `cones reproduce rl` only")
     if options.what == "robustness" and not options.full:
         raise InputError("robustness: expected with --full; there is no quick form")
     forms = {
@@ -171,14 +170,7 @@ def reproduce(options: argparse.Namespace) -> int:
     name = options.what + next((form for form, chosen in forms.items() if chosen), "-quick")
     with as_file(files("cones.experiments").joinpath(f"declared/{name}.toml")) as path:
         experiment = read_experiment(path)
-    only = _only(experiment, options)
-    if not on_tasks:
-        return _run(experiment, options, only, Pause())
-    tasks = _chosen("--env", options.env, [task.task for task in experiment.tasks])
-    limit = math.inf if options.timesteps is None else check_positive("--timesteps", options.timesteps)
-    return _run(
-        experiment, options, lambda run: only(run) and run.on.label in tasks, TrainingPause(limit, options.until_target)
-    )
+    return _run(experiment, options)
 
 
 def report_folder(options: argparse.Namespace) -> int:
@@ -192,12 +184,8 @@ def pack_folders(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(
-    experiment: Experiment,
-    options: argparse.Namespace,
-    only: Callable[[AnyRun], bool],
-    pause: Pause,
-) -> int:
+def _run(experiment: Experiment, options: argparse.Namespace) -> int:
+    pause, only = _pause(experiment, options), _only(experiment, options)
     folder = Folder(options.out or Path("cones-results", experiment.name))
     if options.workers is not None:
         check_integer("--workers", options.workers, 1)
@@ -236,6 +224,7 @@ def _chosen(flag: str, text: str | None, known: list[str]) -> set[str]:
 
 def _only(experiment: Experiment, options: argparse.Namespace) -> Callable[[AnyRun], bool]:
     wanted = _chosen("--methods", options.methods, [method.label for method in experiment.methods])
+    tasks = _chosen("--env", options.env, [task.task for task in experiment.tasks])
     if options.seeds is not None:
         most = max(len(method.seeds) for method in experiment.methods)
         if check_integer("--seeds", options.seeds, 1) > most:
@@ -243,9 +232,20 @@ def _only(experiment: Experiment, options: argparse.Namespace) -> Callable[[AnyR
 
     def only(run: AnyRun) -> bool:
         seeds = run.method.seeds if options.seeds is None else run.method.seeds[: options.seeds]
-        return run.method.label in wanted and run.seed in seeds
+        on_task = not options.env or run.on.label in tasks
+        return on_task and run.method.label in wanted and run.seed in seeds
 
     return only
+
+
+def _pause(experiment: Experiment, options: argparse.Namespace) -> Pause:
+    if not experiment.tasks:
+        for name in ("env", "timesteps", "until_target"):
+            if getattr(options, name):
+                raise InputError(f"--{name.replace('_', '-')}: expected for policies, and {experiment.name} has none")
+        return Pause()
+    limit = math.inf if options.timesteps is None else check_positive("--timesteps", options.timesteps)
+    return TrainingPause(limit, options.until_target)
 
 
 def _report(folder: Folder) -> None:

@@ -128,7 +128,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         shaping="In training: normal scores with adaptive radii, else centred ranks; ARS standardised, MORE and TRCMA "
         "recombination weights.",
         variance_learning_rate="In training as for the mean, but Swimmer-v4 0.1.",
-        restarts="In training: 0.",
+        restarts='In training with adaptive radii: "refining", after a plateau. In all other training, and with '
+        "--asynchronous: 0.",
         belief="In training: diagonal, with at most 10 weights full.",
     )
     _running(train)

@@ -56,7 +56,7 @@ class LiveStatus:
         self._height = 0
         self._drawn = time.monotonic()
         if outcome.skipped:
-            self.say(f"{outcome.skipped} of {total} runs are finished already")
+            self.say(f"{outcome.skipped} of {total} runs are done already")
 
     def start(self, run: AnyRun) -> None:
         self._runs[run.name] = _Progress(time.monotonic())

@@ -68,9 +68,15 @@ def _run_all(
 ) -> Outcome:
     place.claim(experiment.specification())
     runs = [run for run in experiment.runs() if only(run)]
-    pending = [run for run in runs if not place.is_finished(run)]
+    unfinished = [run for run in runs if not place.is_finished(run)]
+    pending = [run for run in unfinished if not place.is_without_checkpoint(run)]
     outcome = Outcome(skipped=len(runs) - len(pending))
     status = LiveStatus(len(runs), outcome, stream)
+    if len(pending) < len(unfinished):
+        status.say(
+            f"{len(unfinished) - len(pending)} of them have a record without a checkpoint, and cannot go on; to run "
+            "them anew, use another folder"
+        )
     slots = min(workers or core_count(), max(len(pending), 1))
     context = multiprocessing.get_context("spawn")  # fresh processes, in which BLAS starts with one thread
     messages: Any = context.Queue()

@@ -59,6 +59,7 @@ class History(Storable):
     def __init__(self, table: Matrix | None = None, names: Sequence[str] = COLUMNS) -> None:
         self._columns: dict[str, list[float]] = {name: [] for name in (*COLUMNS, *names)}
         self._length = 0
+        self._noted: dict[str, float] = {}
         if table is not None:
             rows = np.asarray(table, dtype=np.float64).reshape(-1, len(names))
             self._length = len(rows)
@@ -89,16 +90,21 @@ class History(Storable):
         values = self._of(column)
         return values[-1] if values else math.nan
 
+    def note(self, row: Mapping[str, float]) -> None:
+        """Keep numbers for the row that is appended next, instead of those noted before."""
+        self._noted = {name: float(value) for name, value in row.items()}
+
     def append(self, row: Mapping[str, float]) -> None:
         """Add a row. Missing columns become NaN; a new column is NaN in all earlier rows."""
         columns = self._columns
-        numbers = {name: float(value) for name, value in row.items()}  # all of them, before any column grows
+        numbers = self._noted | {name: float(value) for name, value in row.items()}  # before any column grows
         for name in numbers:
             if name not in columns:
                 columns[name] = [math.nan] * self._length
         for name, values in columns.items():
             values.append(numbers.get(name, math.nan))
         self._length += 1
+        self._noted = {}
 
     def amend(self, row: Mapping[str, float]) -> None:
         """Set numbers of the last row; a new column is NaN in all others."""

@@ -18,6 +18,7 @@ from cones.progress.stopping import (
     MaxFev,
     MaxIter,
     MaxTime,
+    Plateau,
     Stagnation,
     XTol,
 )
@@ -39,6 +40,11 @@ class Limits(TypedDict, total=False):
         'Stop after this many iterations without improvement; "auto", the default, is 100 + 100 n^1.5 / popsize, '
         "for bits and categories alone 100 + 50 n / popsize.",
     ]
+    plateau: Annotated[
+        float | None,
+        "For noisy losses: stop when the last third of a descent has made less than a tenth of its progress, after at "
+        "least this many iterations. Off by default; training with adaptive radii uses it.",
+    ]
 
 
 # The stop criteria and their defaults, in the order in which they are checked.
@@ -50,6 +56,7 @@ LIMITS: dict[str, Any] = {
     "maxiter": None,
     "maxtime": None,
     "stagnation": "auto",
+    "plateau": None,
 }
 BUDGETS = ("maxfev", "maxiter", "maxtime")
 DEFAULT_MAXITER = 1000
@@ -110,6 +117,8 @@ def criteria_from(dim: int, popsize: int, limits: dict[str, Any], trials: float 
             criteria.append(MaxIter(check_integer(name, limit, 1), implied))
         elif name == "maxtime":
             criteria.append(MaxTime(check_positive(name, limit)))
+        elif name == "plateau":
+            criteria.append(Plateau(check_integer(name, limit, 3)))
         else:
             criteria.append(Stagnation(check_integer(name, limit, 2), popsize if automatic else 0))
     return tuple(criteria)

@@ -33,6 +33,7 @@ class Descent(Storable):
         plan: evaluations that adaptive radii plan for: infinite if unknown, None for all that are left.
         limit: evaluations after which it ends in any case.
         violation: the violation of its best candidate.
+        at_mean: True if it began at the mean of the one before.
     """
 
     best: float = math.inf
@@ -40,6 +41,7 @@ class Descent(Storable):
     plan: float | None = None
     limit: float = math.inf
     violation: float = 0.0
+    at_mean: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from cones.component import Component, setting
 from cones.kernels.spans import inner
 from cones.progress.history import History
 from cones.progress.state import State
+from cones.types import Vector
 
 __all__ = [
     "CALLBACK",
@@ -26,6 +27,7 @@ __all__ = [
     "NO_FINITE_LOSS",
     "NO_STEP",
     "NO_STEP_IN_A_ROW",
+    "Plateau",
     "RUNNING",
     "SEARCHED",
     "STAGNATION",
@@ -73,7 +75,7 @@ NO_STEP_IN_A_ROW = 10
 NO_STEP = StopReason("no_step", f"The solver found no step in the last {NO_STEP_IN_A_ROW} iterations.", 10)
 FAULTS = {reason.name: reason for reason in (NO_FINITE_LOSS, DIVERGED, COLLAPSED, NO_STEP)}
 # Reasons that end a descent: the belief cannot improve further, but a restart may.
-ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "diverged", "collapsed", "no_finite_loss")
+ENDS_OF_DESCENT = ("xtol", "ftol", "stagnation", "plateau", "diverged", "collapsed", "no_finite_loss")
 INTERRUPTED = StopReason("interrupted", "Interrupted from the keyboard.", 7)
 SEARCHED = StopReason("searched", "The search along the axes has ended, and no restart follows.", 12)
 
@@ -218,6 +220,54 @@ class Stagnation(Criterion):
             return False
         older, newer = (half[~np.isnan(half)] for half in np.array_split(history.last("mean_loss", window), 2))
         return not (older.size and newer.size and np.median(newer) < np.median(older))
+
+
+@dataclass(frozen=True)
+class Plateau(Criterion):
+    """Met if the mean loss of the last third of a descent is hardly below that of the third before.
+
+    With f_0 the mean loss of the first ten iterations, f_1 that of the middle third, f_2 that of the last one, and e
+    the standard error of f_1 - f_2, from the differences of successive losses,
+
+        f_1 - f_2 + e <= share (f_0 - f_2)
+
+    The windows grow with the descent, so that noise averages out, and slow progress counts. They are thirds of its
+    cost, if the history has a column `cost` of what was spent so far, or of its iterations. A descent has at least
+    `limit` iterations.
+    """
+
+    share: float = setting(0.1, "Least share of the descent's progress that the last third must have made.")
+    name, status = "plateau", 13
+    text = "The last third of the descent has hardly lowered the mean loss (plateau = {limit:g} iterations at least)."
+
+    def met(self, state: State, history: History) -> bool:
+        age = state.iteration - state.began
+        if age < max(self.limit, 3):
+            return False
+        losses, spent = history.last("mean_loss", age), _spent(history, age)
+        is_last = spent > 2.0 / 3.0 * spent[-1]
+        is_middle = (spent > spent[-1] / 3.0) & ~is_last
+        (first, _), (middle, e_1), (last, e_2) = map(_mean, (losses[:10], losses[is_middle], losses[is_last]))
+        return not middle - last + math.hypot(e_1, e_2) > self.share * max(first - last, 0.0)
+
+
+def _spent(history: History, age: int) -> Vector:
+    """What the last `age` iterations have cost up to each of them, or how many they are."""
+    if "cost" in history:
+        costs = np.concatenate([np.zeros(max(age + 1 - len(history), 0)), history.last("cost", age + 1)])
+        if np.isfinite(costs).all():
+            spent: Vector = costs[1:] - costs[0]
+            return spent
+    return np.arange(1.0, age + 1.0)
+
+
+def _mean(losses: Vector) -> tuple[float, float]:
+    """The mean of finite losses and its standard error, for independent noise around a slow trend."""
+    losses = losses[np.isfinite(losses)]
+    if not losses.size:
+        return math.inf, 0.0
+    variance = np.mean(np.diff(losses) ** 2) / 2.0 if losses.size > 1 else math.inf
+    return float(losses.mean()), math.sqrt(variance / losses.size)
 
 
 # A descent may gain this many times what is expected of it.

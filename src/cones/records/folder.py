@@ -103,6 +103,10 @@ class Folder:
             raise InputError(f"{path}: a record of another specification; choose another folder, or move it away")
         return record.finished
 
+    def is_without_checkpoint(self, run: Named) -> bool:
+        """True if there is a record of this run, and nothing to go on from."""
+        return packed.is_there(self.record_path(run)) and not self.checkpoint_path(run).exists()
+
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder against other processes; the end of a process releases its lock."""
         return locked(

@@ -83,7 +83,7 @@ class MethodSpec:
             optimizer = chosen.get("optimizer", "adam")
             settings["optimizer"] = {**(optimizer if isinstance(optimizer, dict) else {"name": optimizer}), **rates}
         # A run spends its budget; tolerances end it only where the experiment sets them, or restarts need them.
-        if "restarts" not in settings:
+        if not settings.get("restarts"):
             settings = {"xtol": None, "ftol": None, "stagnation": None, **settings}
         sigma = chosen.get(SIGMA, sigma)
         return METHODS[self.method](start, sigma, rng=seed, maxfev=self.maxfev, **limits, **settings)

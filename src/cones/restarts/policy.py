@@ -26,6 +26,7 @@ class DescentEnd(NamedTuple):
         share_left: the share of the budget that is left, from 0 to 1; of all budgets the smallest.
         searchable: True if a search along the axes is possible; see `cones.restarts.axes`.
         found: True if this was such a search, and it has found a better point.
+        level: the median of the mean losses of its last ten iterations; infinite if none of them is finite.
     """
 
     number: int
@@ -36,6 +37,7 @@ class DescentEnd(NamedTuple):
     share_left: float = 1.0
     searchable: bool = False
     found: bool = False
+    level: float = math.inf
 
 
 class NextDescent(NamedTuple):
@@ -43,13 +45,15 @@ class NextDescent(NamedTuple):
 
     Attributes:
         popsize: candidates per iteration.
-        factor: factor of the first descent's standard deviations.
+        factor: factor of the first descent's standard deviations, or with at_mean of those that the last one has ended
+            with.
         elsewhere: False: start at x0. True: start at a random point; see `cones.restarts.start`.
         plan: evaluations that adaptive radii plan for: infinite if unknown, None for all that are left.
         limit: evaluations after which the descent ends in any case.
         along_axes: True: no descent, but a search along the axes through the best candidate. Its populations have
             sizes of their own.
         at_found: True: start at the point that this search has found, as narrow as it is known.
+        at_mean: True: start at the mean of the descent that has ended, if it is a Gaussian.
     """
 
     popsize: int
@@ -59,6 +63,7 @@ class NextDescent(NamedTuple):
     limit: float = math.inf
     along_axes: bool = False
     at_found: bool = False
+    at_mean: bool = False
 
 
 class Restarts(Component, ABC):

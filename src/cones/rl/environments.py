@@ -13,13 +13,11 @@ from typing import Any
 from cones.component import identifier, imported
 from cones.errors import InputError
 from cones.extras import require_extra
-from cones.rl.source import Source, source_from
+from cones.rl.source import ID, Source, source_from
 from cones.rl.spaces import describe_spaces
 from cones.rl.tasks import PAPER
 
 __all__ = ["check_task_allowed", "import_gymnasium", "made", "spaces_of"]
-
-ID = re.compile(r"-v\d+$")  # the end of gymnasium's ids
 
 
 def check_task_allowed(task: str, allow: Iterable[Any]) -> None:

@@ -42,7 +42,8 @@ class MujocoEpisode(Episode):
             self._prepared = np.array(self.network.sizes), action_range(self.space["action"]), marks
         sizes, actions, marks = self._prepared
         layers, numbers = np.empty((sizes.size, max(self.network.sizes))), np.empty((len(rows), self.width))
-        starts, done = np.array([simulator.start(int(seed)) for seed in rows[:, -1]]), 0
+        begins = {seed: simulator.start(int(seed)) for seed in set(rows[:, -1])}  # often all candidates have the same
+        starts, done = np.array([begins[seed] for seed in rows[:, -1]]), 0
         with simulator.kernel.quiet_warnings():
             while done < len(rows):  # Ctrl-C is heard in between
                 done += simulator.kernel.episodes(

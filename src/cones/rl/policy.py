@@ -23,6 +23,7 @@ __all__ = ["Network", "NotFiniteError", "Policy", "check_spaces"]
 
 FORMAT, VERSION = "cones policy", 3
 TANH_SQUARE = 0.39429449  # the mean of tanh(z)^2 for z ~ N(0, 1)
+LARGEST = 1.25  # variance of the first candidates' hidden weights, over that by fan-in
 
 
 class NotFiniteError(InputError):
@@ -64,14 +65,16 @@ class Network:
             parts.append(np.full((inputs + self.bias) * outputs, variance**-0.5))
         return np.concatenate(parts)
 
-    def random_start(self, rng: np.random.Generator) -> Vector:
-        """Random hidden units without biases, and outputs that are 0.
+    def random_start(self, rng: np.random.Generator, spread: Vector | float) -> Vector:
+        """Random hidden units without biases, and outputs that are 0, as the mean of candidates with this spread.
 
-        Where all weights are 0 the loss is flat to first order in those of hidden layers: a hidden unit does nothing
-        until an output weighs it.
+        Hidden weights of the mean have the variances by fan-in, or less where the spread is wide: those of candidates
+        are at most 1.25 times as large. A mean of 0 is a saddle, as negating all weights into and out of hidden units
+        changes nothing, so that a quarter is left to it in any case.
         """
         parameters, place = np.zeros(self.dim), 0
-        deviations = self.deviations()
+        variances = self.deviations() ** 2
+        deviations = np.sqrt(variances * np.clip(LARGEST - np.square(spread) / variances, LARGEST - 1.0, 1.0))
         for inputs, outputs in pairwise(self.sizes[:-1]):
             weights = slice(place, place + inputs * outputs)
             parameters[weights] = deviations[weights] * rng.standard_normal(inputs * outputs)

@@ -6,6 +6,7 @@ import copy
 import inspect
 import json
 import pickle
+import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,8 +18,9 @@ from cones.component import identifier
 from cones.errors import InputError
 from cones.extras import require_extra
 
-__all__ = ["Source", "source_from"]
+__all__ = ["ID", "Source", "source_from"]
 
+ID = re.compile(r"-v\d+$")  # the end of gymnasium's ids
 # Keyword arguments of specifications that are not the environment's own.
 OF_VECTORS = ("render_mode", "num_envs", "vectorization_mode", "vector_kwargs")
 # Wrappers of vector environments that change nothing.
@@ -80,7 +82,7 @@ def source_from(task: Any, env_kwargs: Mapping[str, Any] | None = None) -> Sourc
     if isinstance(task, Source):
         return task
     if isinstance(task, str) and task:
-        return Source(task, kwargs)
+        return Source(_with_version(task), kwargs)
     if inspect.isclass(task) or inspect.isroutine(task) or isinstance(task, partial):
         return _of_callable(task, kwargs)
     require_extra("gymnasium", "rl", "training")
@@ -98,6 +100,18 @@ def source_from(task: Any, env_kwargs: Mapping[str, Any] | None = None) -> Sourc
         "task: expected the id of a gymnasium environment, such as Swimmer-v4, a class, a function that makes an "
         f"environment, or an environment, got {task!r:.80}"
     )
+
+
+def _with_version(task: str) -> str:
+    """An id without a version gets gymnasium's newest, which records and policies then name."""
+    if ":" in task or ID.search(task):
+        return task
+    require_extra("gymnasium", "rl", "training")
+    from gymnasium.envs.registration import find_highest_version
+
+    namespace, _, name = task.rpartition("/")
+    version = find_highest_version(namespace or None, name)
+    return task if version is None else f"{task}-v{version}"
 
 
 def _checked(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:

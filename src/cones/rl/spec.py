@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from cones.errors import InputError
 from cones.fields import check_fields
 from cones.radius import PathLength
 from cones.records.method import RATES, MethodSpec, file_name, method_from
+from cones.restarts import Refining
 from cones.rl.policy import Network
 from cones.rl.rollouts import network_of
 from cones.rl.source import Source, source_from
@@ -38,6 +39,10 @@ HELD_SPREADS = 3.0
 # moves by about half a spread per weight, most of it noise, and n weights take some n / popsize iterations to learn:
 # in that time noise moves weights by 1.5 times their size. With less, more of Hopper's policies keep standing still.
 SPREAD = 3.0
+# On a plateau training goes on with a quarter of the spread, and on the next one it begins anew. Each descent has at
+# least PATIENCE times the n / popsize iterations that n weights take to learn, and at least LEAST_ITERATIONS.
+PATIENCE, LEAST_ITERATIONS = 3.0, 150
+BY_PLATEAU: dict[str, Any] = {"xtol": None, "ftol": None, "stagnation": None}
 ADAPTIVE, ZEROS, RANDOM = "adaptive", "zeros", "random"
 START = 3  # what random numbers are for; the others are in `cones.rl.training`
 
@@ -108,6 +113,8 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
     if not isinstance(task, str) or not task:
         raise InputError(f"{place}task: expected the id of a gymnasium environment, such as Swimmer-v4, got {task!r}")
     given = {name: value for name, value in table.items() if value is not None}
+    source = source_from(task, given.get("env_kwargs"))
+    task = source.name
     paper = PAPER.get(task)
     hidden = given.get("hidden", paper.hidden if paper else OTHERS["hidden"])
     layers = tuple(hidden) if isinstance(hidden, (list, tuple)) else (hidden,)
@@ -127,7 +134,7 @@ def task_from(table: Mapping[str, Any], place: str = "", timesteps: Any = None) 
         evaluate_every=check_integer(f"{place}evaluate_every", given.get("evaluate_every", 5), 1),
         evaluation_episodes=check_integer(f"{place}evaluation_episodes", given.get("evaluation_episodes", 10), 1),
         target=None if target is None else check_number(f"{place}target", target),
-        env_kwargs=source_from(task, given.get("env_kwargs")).kwargs,
+        env_kwargs=source.kwargs,
         early_end=check_bool(f"{place}early_end", given.get("early_end", False)),
         asynchronous=check_bool(f"{place}asynchronous", given.get("asynchronous", False)),
         start=None if start is None else check_one_of(f"{place}start", start, (ZEROS, RANDOM)),
@@ -219,9 +226,14 @@ class TrainingRun:
         if settings.get("radius") == ADAPTIVE:
             hold = max(HELD_SPREADS * _size(sigma), _size(unit))
             settings["radius"] = Balls(mean=PathLength(FIRST_RADIUS, largest=1e6), hold=hold)
+            if not self.task.asynchronous:
+                settings.setdefault("restarts", Refining.name)
+        if _name(settings.get("restarts")) == Refining.name:
+            least = max(LEAST_ITERATIONS, math.ceil(PATIENCE * network.dim / popsize))
+            settings = {**BY_PLATEAU, "plateau": least, **settings}
         mean = np.zeros(network.dim)
         if self.start == RANDOM:
-            mean = network.random_start(np.random.default_rng((self.seed, START)))
+            mean = network.random_start(np.random.default_rng((self.seed, START)), sigma)
         return self.method.strategy(mean, sigma, self.seed, settings, maxiter=math.inf)
 
     def check(self, source: Source) -> Strategy:
@@ -262,8 +274,8 @@ def popsize_for(weights: int) -> int:
 
 
 def _name(component: Any) -> str:
-    """The name in a setting, which is a text or a table."""
-    text = component.get("name") if isinstance(component, Mapping) else component
+    """The name in a setting, which is a text, a table or a component."""
+    text = component.get("name") if isinstance(component, Mapping) else getattr(component, "name", component)
     return str(text).partition(",")[0]
 
 
@@ -277,6 +289,7 @@ def new_run(source: Source, method: str, rng: int, timesteps: float | None, sett
     of_method = {name: value for name, value in settings.items() if name not in TASK_KEYS}
     seed = check_integer("rng", rng, 0)
     spec = task_from({"task": source.name, "timesteps": timesteps, "env_kwargs": source.kwargs, **of_task})
+    spec = replace(spec, task=source.name)  # a maker's name is no id
     run = TrainingRun(spec, method_from({"method": method, **of_method}, "", (seed,), None), seed)
     strategy = run.check(source)  # settings that cannot work are found before anything is written
     if spec.asynchronous:

@@ -44,7 +44,7 @@ class Training(Session):
     and goes on from a checkpoint bit for bit.
     """
 
-    NOT_RECORDED = ("best", "mean_loss", "loss_deviation", "seconds")
+    NOT_RECORDED = ("best", "mean_loss", "loss_deviation", "seconds", "cost")
     MEASURED = (
         "timesteps",  # of training, so far
         "population_reward",  # mean return of the candidates
@@ -81,6 +81,11 @@ class Training(Session):
         self.asynchronous = run.task.asynchronous
         # By iteration: the next one's counts once the strategy is told.
         self._seen, self._early = {self.iteration: seen}, {self.iteration: early}
+        # Of the best descent before the last restart: its belief, the normaliser that its policies have seen with, and
+        # the numbers of its last policy, once it was evaluated.
+        self._descent, self._earlier = strategy.state.restarts, strategy.state.earlier.belief
+        self._earlier_seen: Normaliser = seen if extra is None else extra.get("earlier_normaliser", seen)
+        self._earlier_test: dict[str, float] = {} if extra is None else extra.get("earlier_test", {})
         self._journal: Journal | None = None
         self._stream: CandidateStream | None = None
         self._tested = -1  # the last iteration whose mean policy is being evaluated
@@ -100,15 +105,40 @@ class Training(Session):
                 f"and the policy {self.network.dim}"
             )
 
-        for name, kind in (("early_ends", EarlyEnds), ("arrived", Arrived), ("events", int)):
+        kinds = {
+            "early_ends": EarlyEnds,
+            "arrived": Arrived,
+            "events": int,
+            "earlier_normaliser": Normaliser,
+            "earlier_test": dict,
+        }
+        for name, kind in kinds.items():
             if name in extra and not isinstance(extra[name], kind):
                 raise CheckpointError(
                     f"{self.run.name}: the checkpoint has {name} of type {type(extra[name]).__name__}"
                 )
+        if not all(isinstance(number, float) for number in extra.get("earlier_test", {}).values()):
+            raise CheckpointError(f"{self.run.name}: the checkpoint has earlier_test with values that are no numbers")
 
     @property
     def normaliser(self) -> Normaliser:
-        return self._arrived.normaliser if self.asynchronous else self._seen[self.iteration]
+        if self.asynchronous:
+            return self._arrived.normaliser
+        self._follow_restart()
+        return self._seen[self.iteration]
+
+    def _follow_restart(self) -> None:
+        """A new descent from the start learns its own normaliser; one from the last mean goes on with that policy's."""
+        state = self.strategy.state
+        if state.restarts == self._descent:
+            return
+        if state.earlier.belief is not self._earlier:  # the descent that has ended is the best one so far
+            self._earlier, self._earlier_seen = state.earlier.belief, self._seen[self.iteration]
+            self._earlier_test = {}
+        self._descent = state.restarts
+        if not state.descent.at_mean:
+            self._seen = {self.iteration: Normaliser.empty(self.network.sizes[0])}
+        self._early = {self.iteration: EarlyEnds.empty()}
 
     @property
     def timesteps(self) -> int:
@@ -203,8 +233,10 @@ class Training(Session):
             return
         super().evaluated(losses, seconds)
         good = -losses[~np.isnan(losses)]
+        timesteps = self.timesteps + self._warm_up + self._last.timesteps
+        self.strategy.history.note({"cost": timesteps})
         self._rows[self.iteration] |= {
-            "timesteps": self.timesteps + self._warm_up + self._last.timesteps,
+            "timesteps": timesteps,
             "population_reward": float(good.mean()) if good.size else math.nan,
             "population_best": float(good.max()) if good.size else math.nan,
         }
@@ -251,13 +283,20 @@ class Training(Session):
 
     def _evaluate(self) -> None:
         begin = time.perf_counter()
-        episodes = self._episodes(self._copies_of_mean(), EVALUATION, self.normaliser)
-        self._note_test(self.iteration - 1, episodes, time.perf_counter() - begin)
+        (mean, seen), row = self._best(), self.iteration - 1
+        is_earlier = self.strategy.best_belief() is not self.strategy.state.belief
+        if is_earlier and self._earlier_test:  # evaluated again and again, its luckiest evaluation would count
+            self._rows[row] |= {**self._earlier_test, "test_seconds": 0.0}
+            return
+        episodes = self._episodes(self._copies(mean), EVALUATION, seen)
+        self._note_test(row, episodes, time.perf_counter() - begin)
+        if is_earlier:
+            self._earlier_test = {name: self._rows[row][name] for name in ("mean_reward", "mean_reward_deviation")}
 
     def _evaluate_beside(self, stream: CandidateStream) -> None:
         """Evaluate the mean policy while candidates are evaluated."""
         begin, iteration, seen = time.perf_counter(), self.iteration, self.normaliser
-        copies = self._copies_of_mean()
+        copies = self._copies(self.strategy.state.belief.mean)
         rows = self.rollouts.episode.rows(copies, seen.shift, seen.scale, self._seeds(EVALUATION, len(copies)))
         self._tested = iteration
 
@@ -267,8 +306,13 @@ class Training(Session):
 
         stream.evaluate(rows, then)
 
-    def _copies_of_mean(self) -> Matrix:
-        return np.tile(self.strategy.state.belief.mean, (self.run.task.evaluation_episodes, 1))
+    def _copies(self, parameters: Vector) -> Matrix:
+        return np.tile(parameters, (self.run.task.evaluation_episodes, 1))
+
+    def _best(self) -> tuple[Vector, Normaliser]:
+        """The mean of the best descent so far, and its normaliser."""
+        seen, belief = self.normaliser, self.strategy.best_belief()
+        return belief.mean, seen if belief is self.strategy.state.belief else self._earlier_seen
 
     def _note_test(self, row: int, episodes: Episodes, seconds: float) -> None:
         numbers = {
@@ -320,13 +364,15 @@ class Training(Session):
         return next((row[column] for row in reversed(rows) if column in row), math.nan)
 
     def policy(self) -> Policy:
-        """The mean policy, with the normaliser as it is now."""
-        seen, mean = self.normaliser, self.strategy.state.belief.mean
+        """The mean policy of the best descent, with its normaliser."""
+        mean, seen = self._best()
         task, source = self.run.task, self._source
         return Policy(task.task, self.network, mean, seen.shift, seen.scale, self._space, task.env_kwargs, source)
 
     def state(self) -> dict[str, Any]:
         state = {**super().state(), "task": self.run.task.task, "normaliser": self.normaliser}
+        if self._descent:
+            state |= {"earlier_normaliser": self._earlier_seen, "earlier_test": self._earlier_test}
         if self.run.task.early_end:
             state["early_ends"] = self._early.get(self.iteration, EarlyEnds.empty())
         if self.asynchronous:

@@ -81,6 +81,7 @@ def minimize(
     xtol: float | None = 1e-11,
     ftol: float | None = 1e-11,
     stagnation: float | Literal["auto"] | None = "auto",
+    plateau: float | None = None,
     popsize: int | None = None,
     radius: float | Literal["auto", "adaptive", "paper"] | Balls | None = None,
     belief: str | None = None,
@@ -152,8 +153,8 @@ def minimize(
         bounds, rng, popsize, radius, belief, antithetic, estimator, shaping, step, solver, divergence, chart,
             optimizer, dtype, noise_table, chunked: settings of the method; see `cones.CoNES` and
             `cones.methods.Settings`. None is the method's default.
-        ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation: stop criteria; None switches one off. Without
-            maxfev, maxiter and maxtime, maxiter is 1000.
+        ftarget, maxfev, maxiter, maxtime, xtol, ftol, stagnation, plateau: stop criteria; None switches one off.
+            Without maxfev, maxiter and maxtime, maxiter is 1000.
         diagonal, options: settings of `cones.CMA`.
 
     Returns:
@@ -211,7 +212,7 @@ def minimize(
     }  # fmt: skip
     limits = {
         "ftarget": ftarget, "maxfev": maxfev, "maxiter": maxiter, "maxtime": maxtime, "xtol": xtol, "ftol": ftol,
-        "stagnation": stagnation,
+        "stagnation": stagnation, "plateau": plateau,
     }  # fmt: skip
     noisy = None if noisy is None else check_bool("noisy", noisy)
     known = settings_of_method(method)

@@ -1,0 +1,176 @@
+"""Narrower from the mean, then anew; and the plateaus that end noisy descents."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cones
+from cones.beliefs import DiagonalGaussian
+from cones.errors import InputError
+from cones.progress import History, State
+from cones.progress.stopping import Plateau
+from cones.restarts import DescentEnd, Refining
+
+
+def met(
+    losses: np.ndarray, began: int = 0, limit: int = 10, share: float = 0.05, costs: np.ndarray | None = None
+) -> bool:
+    """Whether a descent that began at an iteration of a run with these mean losses is on a plateau."""
+    history = History()
+    for place, loss in enumerate(losses):
+        if costs is not None:
+            history.note({"cost": costs[: place + 1].sum()})
+        history.append({"mean_loss": loss})
+    state = replace(State(DiagonalGaussian(np.zeros(2), np.ones(2)), popsize=4), iteration=len(losses), began=began)
+    return Plateau(limit, share).met(state, history)
+
+
+def second_implementation(losses: np.ndarray, share: float) -> bool:
+    """For lengths that are multiples of three."""
+    windows = losses.reshape(3, -1)[1:]
+    middle, last = windows.mean(axis=1)
+    variances = (np.diff(windows, axis=1) ** 2).mean(axis=1) / 2
+    error = np.sqrt((variances / windows.shape[1]).sum())
+    progress = losses[:10].mean() - last
+    return bool(middle - last + error <= share * max(progress, 0.0))
+
+
+def test_windows_are_thirds_of_the_cost() -> None:
+    """Each loss as often as it costs: where that makes the plateau, the windows by cost see it, too."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(40):
+        losses = np.exp(-np.arange(60) / rng.uniform(3.0, 60.0))
+        costs = np.sort(rng.integers(1, 9, 60)).astype(float)
+        third = costs.sum() / 3
+        spent = np.cumsum(costs)
+        middle, last = losses[(spent > third) & (spent <= 2 * third)], losses[spent > 2 * third]
+        errors = [np.sqrt((np.diff(window) ** 2).mean() / 2 / window.size) for window in (middle, last)]
+        gain = middle.mean() - last.mean() + np.hypot(*errors)
+        found.append(bool(gain <= 0.1 * (losses[:10].mean() - last.mean())))
+        assert (
+            met(
+                np.concatenate([np.ones(5), losses]),
+                began=5,
+                share=0.1,
+                costs=np.concatenate([np.full(5, 99.0), costs]),
+            )
+            == found[-1]
+        )
+    assert set(found) == {True, False}
+
+
+def test_noise_is_no_plateau() -> None:
+    """Slow progress in noise ends no descent, and a flat loss does once its noise averages out."""
+    for seed in range(10):
+        noise = 0.3 * np.random.default_rng(seed).standard_normal(360)
+        slow, flat = 2.0 - np.arange(360) / 100.0, np.maximum(2.0 - np.arange(360) / 10.0, -2.0)
+        assert not any(met((slow + noise)[:age], limit=60, share=0.1) for age in (60, 90, 120, 240, 360))
+        assert met(flat + noise, limit=60, share=0.1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
+def test_a_plateau_is_what_the_definition_says(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    for length in (12, 60, 201):
+        losses = np.exp(-np.arange(length) / rng.uniform(3, 100)) + rng.normal(0.0, 0.1, length)
+        assert met(losses, share=share) == second_implementation(losses, share)
+
+
+def test_noted_numbers_are_of_the_next_row() -> None:
+    history = History()
+    history.append({"mean_loss": 3.0})
+    history.note({"cost": 5.0})
+    history.note({"cost": 7.0})  # an evaluation that was repeated
+    history.append({"mean_loss": 2.0})
+    history.append({"mean_loss": 1.0})
+    np.testing.assert_array_equal(history["cost"], [math.nan, 7.0, math.nan])
+
+
+def test_progress_is_no_plateau_whatever_its_scale() -> None:
+    steps = np.arange(90.0)
+    for scale, offset in ((1.0, 0.0), (1e-8, 1.0), (1e12, -1e15)):
+        assert not met(offset - scale * steps)
+        assert met(offset - scale * np.minimum(steps, 25.0))
+        assert met(offset + scale * steps)
+
+
+def test_a_descent_has_its_least_iterations_and_is_judged_by_its_own_losses() -> None:
+    flat = np.zeros(30)
+    assert met(flat, limit=30)
+    assert not met(flat, limit=31)
+    falling = -np.arange(30.0)
+    assert not met(np.concatenate([flat, falling]), began=30)
+    assert met(np.concatenate([falling, flat]), began=30)
+    assert not met(np.concatenate([falling, flat]), began=31, limit=30)
+
+
+def test_losses_that_are_not_finite_do_not_count() -> None:
+    losses = -np.arange(90.0)
+    losses[::7], losses[1::9] = math.nan, math.inf
+    assert not met(losses)
+    assert met(np.full(90, math.nan))
+
+
+def follow(levels: list[float], **settings: Any) -> list[tuple[float, bool]]:
+    """What follows descents that end at these levels: the factor of the spread, and whether it starts at the mean."""
+    rng, state, found = np.random.default_rng(0), None, []
+    for number, level in enumerate(levels):
+        following, state = Refining(**settings).next(state, DescentEnd(number, 8, 8, 100, level=level), rng)
+        assert following is not None
+        assert (following.popsize, following.limit) == (8, math.inf)
+        found.append((following.factor, following.at_mean))
+    return found
+
+
+def test_narrower_from_the_mean_and_then_anew() -> None:
+    anew, narrower = (1.0, False), (0.5, True)
+    # The third descent starts at x0 and ends higher than the first; the fourth ends lower than it.
+    assert follow([5.0, 4.0, 6.0, 4.9, 4.8], factor=0.5) == [narrower, anew, anew, narrower, anew]
+    assert follow([math.inf, 5.0, math.inf, math.inf]) == [anew, (0.25, True), anew, anew]
+    assert Refining(limit=2).next(None, DescentEnd(2, 8, 8, 100), np.random.default_rng(0))[0] is None
+
+
+@pytest.mark.parametrize("settings", [{"limit": -1}, {"factor": -0.5}, {"factor": 1.5}, {"factor": math.nan}])
+def test_bad_settings_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=r"restarts\."):
+        Refining(**settings)
+
+
+@pytest.mark.parametrize("belief", ["diagonal", "full"])
+def test_a_run_goes_on_narrower_from_its_mean_and_begins_anew_at_x0(belief: str) -> None:
+    """On a noisy sphere each descent ends on a plateau."""
+    x0, rng = np.full(5, 3.0), np.random.default_rng(1)
+    es = cones.CoNES(
+        x0, 2.0, belief=belief, radius="adaptive", restarts="refining,factor=0.25", plateau=30, popsize=10, rng=0,
+        stagnation=None, maxiter=600,
+    )  # fmt: skip
+    starts: list[tuple[np.ndarray, float]] = []
+    while not es.stop():
+        X = es.ask()
+        before = es.state
+        es.tell(X, (X**2).sum(axis=1) + rng.normal(0.0, 5.0, len(X)))
+        if es.state.restarts > before.restarts:
+            start = es.state.belief
+            starts.append((start.mean, float(start.standard_deviations()[0])))
+            if es.state.descent.at_mean:
+                np.testing.assert_allclose(
+                    start.standard_deviations(), es.state.earlier.belief.standard_deviations() / 4
+                )
+                assert np.linalg.norm(start.mean) < 0.7 * np.linalg.norm(x0)
+            else:
+                np.testing.assert_array_equal(start.standard_deviations(), 2.0)
+                np.testing.assert_array_equal(start.mean, x0)
+            assert es.state.earlier.belief is not None
+    kinds = [spread == 2.0 for _, spread in starts]
+    assert not kinds[0]
+    assert set(kinds) == {True, False}
+    assert (False, False) not in pairwise(kinds)
+    assert np.linalg.norm(es.result.mean) < 0.3 * np.linalg.norm(x0)
