@@ -28,7 +28,7 @@ __all__ = ["RECORDS", "SimulatedWorkers", "record", "table"]
 
 RECORDS = Path(__file__).parents[1] / "results" / "asynchronous" / "swimmer.jsonl"
 TASK, TARGET, TIMESTEPS, WORKERS, SEEDS = "Swimmer-v4", 340.0, 2e6, 8, 3
-SETTINGS: dict[str, Any] = {"radius": "adaptive", "popsize": 40, "evaluate_every": 2, "evaluation_episodes": 2}
+SETTINGS: dict[str, Any] = {"radius": "adaptive", "evaluate_every": 2, "evaluation_episodes": 2}
 
 
 class Clock:
