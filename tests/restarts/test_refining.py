@@ -13,7 +13,7 @@ import pytest
 import cones
 from cones.beliefs import DiagonalGaussian
 from cones.errors import InputError
-from cones.progress import History, State
+from cones.progress import Descent, History, State
 from cones.progress.stopping import Plateau
 from cones.restarts import DescentEnd, Refining
 
@@ -82,6 +82,39 @@ def test_a_plateau_is_what_the_definition_says(seed: int, share: float) -> None:
     for length in (12, 60, 201):
         losses = np.exp(-np.arange(length) / rng.uniform(3, 100)) + rng.normal(0.0, 0.1, length)
         assert met(losses, share=share) == second_implementation(losses, share)
+
+
+def test_a_descent_that_has_cost_little_goes_on() -> None:
+    """Short descents from the start would otherwise follow each other, each too short to get anywhere."""
+    flat = np.zeros(400)
+    for before in (0, 50, 200):
+        first_met = next(age for age in range(1, 200) if met(flat[: before + age], began=before, limit=20))
+        assert first_met == max(20, before // 4)
+    costs = np.concatenate([np.full(40, 10.0), np.full(200, 1.0)])
+    first_met = next(age for age in range(1, 200) if met(flat[: 40 + age], began=40, limit=20, costs=costs[: 40 + age]))
+    assert first_met == 100  # a quarter of 400
+
+
+def test_a_slow_descent_that_goes_on_from_another_is_judged_by_both() -> None:
+    """It gains a hundredth of what the first one has, steadily: no plateau of its own."""
+    first, slow = np.linspace(10.0, 0.0, 40), -np.arange(200) / 400.0
+    losses = np.concatenate([np.full(7, 99.0), first, slow])  # a descent before both has nothing to do with them
+    restart = np.concatenate([np.zeros(7), np.ones(40), np.full(200, 2.0)])
+
+    def met_at(age: int, losses: np.ndarray, at_mean: bool = True) -> bool:
+        history, descent = History(), Descent(at_mean=at_mean)
+        for loss, number in zip(losses[: 47 + age], restart, strict=False):
+            history.append({"mean_loss": loss, "restart": number})
+        state = replace(
+            State(DiagonalGaussian(np.zeros(2), np.ones(2)), popsize=4),
+            iteration=47 + age, began=47, restarts=2, descent=descent,
+        )  # fmt: skip
+        return Plateau(10).met(state, history)
+
+    assert [age for age in range(60, 200) if met_at(age, losses)] == list(range(80, 200))
+    assert not any(met_at(age, losses, at_mean=False) for age in range(60, 200))
+    fast = np.concatenate([losses[:47], 20.0 * slow])
+    assert not any(met_at(age, fast) for age in range(60, 200))
 
 
 def test_noted_numbers_are_of_the_next_row() -> None:

@@ -232,33 +232,52 @@ class Plateau(Criterion):
         f_1 - f_2 + e <= share (f_0 - f_2)
 
     The windows grow with the descent, so that noise averages out, and slow progress counts. They are thirds of its
-    cost, if the history has a column `cost` of what was spent so far, or of its iterations. A descent has at least
-    `limit` iterations.
+    cost, if the history has a column `cost` of what was spent so far, or of its iterations.
+
+    A descent that goes on from the mean of another one is also met if the two together are on a plateau, once it has
+    cost twice as much as the other: it may be slow by what they have gained, and not by what it has gained itself.
+
+    A descent has at least `limit` iterations, and at least `least` of the cost of all descents before it.
     """
 
     share: float = setting(0.1, "Least share of the descent's progress that the last third must have made.")
+    least: float = setting(0.25, "Least cost of a descent, relative to that of all descents before it.")
     name, status = "plateau", 13
     text = "The last third of the descent has hardly lowered the mean loss (plateau = {limit:g} iterations at least)."
 
     def met(self, state: State, history: History) -> bool:
-        age = state.iteration - state.began
+        age = min(state.iteration - state.began, len(history))
         if age < max(self.limit, 3):
             return False
-        losses, spent = history.last("mean_loss", age), _spent(history, age)
+        losses, spent = history["mean_loss"], _spent(history)
+        before, now = spent[-age - 1], spent[-1]
+        if now - before < self.least * before:
+            return False
+        if self._is_flat(losses[-age:], spent[-age:] - before):
+            return True
+        if not state.descent.at_mean:
+            return False
+        both = int(np.sum(history["restart"] >= state.restarts - 1))
+        start = spent[-both - 1]
+        if now - before < 2.0 * (before - start):
+            return False
+        return self._is_flat(losses[-both:], spent[-both:] - start)
+
+    def _is_flat(self, losses: Vector, spent: Vector) -> bool:
+        """True if losses, whose costs add up to `spent`, have hardly fallen in the last third of their cost."""
         is_last = spent > 2.0 / 3.0 * spent[-1]
         is_middle = (spent > spent[-1] / 3.0) & ~is_last
         (first, _), (middle, e_1), (last, e_2) = map(_mean, (losses[:10], losses[is_middle], losses[is_last]))
         return not middle - last + math.hypot(e_1, e_2) > self.share * max(first - last, 0.0)
 
 
-def _spent(history: History, age: int) -> Vector:
-    """What the last `age` iterations have cost up to each of them, or how many they are."""
+def _spent(history: History) -> Vector:
+    """What the run has cost before its first iteration and after each, or how many they are."""
     if "cost" in history:
-        costs = np.concatenate([np.zeros(max(age + 1 - len(history), 0)), history.last("cost", age + 1)])
+        costs = history["cost"]
         if np.isfinite(costs).all():
-            spent: Vector = costs[1:] - costs[0]
-            return spent
-    return np.arange(1.0, age + 1.0)
+            return np.concatenate([[0.0], costs])
+    return np.arange(len(history) + 1.0)
 
 
 def _mean(losses: Vector) -> tuple[float, float]:
