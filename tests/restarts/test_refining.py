@@ -84,17 +84,6 @@ def test_a_plateau_is_what_the_definition_says(seed: int, share: float) -> None:
         assert met(losses, share=share) == second_implementation(losses, share)
 
 
-def test_a_descent_that_has_cost_little_goes_on() -> None:
-    """Short descents from the start would otherwise follow each other, each too short to get anywhere."""
-    flat = np.zeros(400)
-    for before in (0, 50, 200):
-        first_met = next(age for age in range(1, 200) if met(flat[: before + age], began=before, limit=20))
-        assert first_met == max(20, before // 4)
-    costs = np.concatenate([np.full(40, 10.0), np.full(200, 1.0)])
-    first_met = next(age for age in range(1, 200) if met(flat[: 40 + age], began=40, limit=20, costs=costs[: 40 + age]))
-    assert first_met == 100  # a quarter of 400
-
-
 def test_a_slow_descent_that_goes_on_from_another_is_judged_by_both() -> None:
     """It gains a hundredth of what the first one has, steadily: no plateau of its own."""
     first, slow = np.linspace(10.0, 0.0, 40), -np.arange(200) / 400.0

@@ -232,16 +232,14 @@ class Plateau(Criterion):
         f_1 - f_2 + e <= share (f_0 - f_2)
 
     The windows grow with the descent, so that noise averages out, and slow progress counts. They are thirds of its
-    cost, if the history has a column `cost` of what was spent so far, or of its iterations.
+    cost, if the history has a column `cost` of what was spent so far, or of its iterations. A descent has at least
+    `limit` iterations.
 
     A descent that goes on from the mean of another one is also met if the two together are on a plateau, once it has
     cost twice as much as the other: it may be slow by what they have gained, and not by what it has gained itself.
-
-    A descent has at least `limit` iterations, and at least `least` of the cost of all descents before it.
     """
 
     share: float = setting(0.1, "Least share of the descent's progress that the last third must have made.")
-    least: float = setting(0.25, "Least cost of a descent, relative to that of all descents before it.")
     name, status = "plateau", 13
     text = "The last third of the descent has hardly lowered the mean loss (plateau = {limit:g} iterations at least)."
 
@@ -250,18 +248,14 @@ class Plateau(Criterion):
         if age < max(self.limit, 3):
             return False
         losses, spent = history["mean_loss"], _spent(history)
-        before, now = spent[-age - 1], spent[-1]
-        if now - before < self.least * before:
-            return False
+        before = spent[-age - 1]
         if self._is_flat(losses[-age:], spent[-age:] - before):
             return True
         if not state.descent.at_mean:
             return False
         both = int(np.sum(history["restart"] >= state.restarts - 1))
         start = spent[-both - 1]
-        if now - before < 2.0 * (before - start):
-            return False
-        return self._is_flat(losses[-both:], spent[-both:] - start)
+        return spent[-1] - before >= 2.0 * (before - start) and self._is_flat(losses[-both:], spent[-both:] - start)
 
     def _is_flat(self, losses: Vector, spent: Vector) -> bool:
         """True if losses, whose costs add up to `spent`, have hardly fallen in the last third of their cost."""
