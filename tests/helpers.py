@@ -149,9 +149,10 @@ def listening(pids: list[int]) -> list[IPv4Address | IPv6Address]:
     """The addresses at which processes listen for TCP connections."""
     sockets = set()
     for pid in pids:
-        for file in Path(f"/proc/{pid}/fd").glob("*"):
-            with suppress(OSError):
-                sockets.add(os.readlink(file))
+        with suppress(OSError):  # it may end at any moment
+            for file in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(OSError):
+                    sockets.add(os.readlink(f"/proc/{pid}/fd/{file}"))
     found: list[IPv4Address | IPv6Address] = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:

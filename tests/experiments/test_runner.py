@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import process_that_dies_for_es
+from helpers import is_alive, process_that_dies_for_es
 
 import cones
 from cones import InputError
@@ -361,15 +361,8 @@ def test_runs_end_soon_after_their_command_was_killed(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "script.py"], cwd=tmp_path, stderr=subprocess.DEVNULL, check=False)
     pid = int((tmp_path / "pid").read_text())
     deadline = time.monotonic() + 10.0
-    while _lives(pid) and time.monotonic() < deadline:
+    while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    if lives := _lives(pid):
+    if lives := is_alive(pid):
         os.kill(pid, signal.SIGKILL)
     assert not lives
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False

@@ -45,7 +45,9 @@ def kill_program(process: subprocess.Popen[bytes]) -> None:
 def _with_descendants(pid: int) -> list[int]:
     found = [pid]
     for parent in found:  # it grows meanwhile
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            with suppress(OSError):
-                found += [int(child) for child in children.read_text().split()]
+        with suppress(OSError):  # it may end at any moment
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with suppress(OSError):
+                    children = Path(f"/proc/{parent}/task/{thread}/children").read_text()
+                    found += [int(child) for child in children.split()]
     return found
