@@ -123,6 +123,7 @@ def test_seeds_left_at_a_target_end_in_a_dot_and_have_no_common_mean(monkeypatch
     means = [list(y) for x, y, _, width in lines if width > 1.0 and len(x) > 1 and x[0] > 1.0]
     assert means == [[0.0, 3.5, 4.5]]
     assert not figures._spends_unlike([late, late])
+    assert figures._spends_unlike([group("CoNES", [early.records[0], late.records[0]])])
 
 
 def test_colours_belong_to_methods() -> None:
