@@ -10,6 +10,7 @@ from cones.beliefs import Belief, ExponentialFamily, Product
 from cones.checks import check_integer, check_non_negative, check_number, check_positive
 from cones.component import suggestion
 from cones.errors import InputError
+from cones.progress.plateau import Plateau
 from cones.progress.stopping import (
     STAGNATION,
     Criterion,
@@ -18,7 +19,6 @@ from cones.progress.stopping import (
     MaxFev,
     MaxIter,
     MaxTime,
-    Plateau,
     Stagnation,
     XTol,
 )
