@@ -29,8 +29,8 @@ class Plateau(Criterion):
     cost, if the history has a column `cost` of what was spent so far, or of its iterations. A descent has at least
     `limit` iterations.
 
-    A descent that goes on from the mean of another one is also met if the two together are on a plateau, once it has
-    cost twice as much as the other: it may be slow by what they have gained, and not by what it has gained itself.
+    A descent from the mean of another one is judged by the progress of both, too, once it has cost twice as much as the
+    other. Its own progress may be so small that a tenth of it is no measure.
     """
 
     share: float = setting(0.1, "Least share of the descent's progress that the last third must have made.")
